@@ -1,0 +1,82 @@
+# Everything a person or CI runs. `make help` lists it. A fresh clone needs Python 3.11 or newer and, for the tests, either a
+# JDK (17 or newer) with Maven, or Docker with Compose, or EVSCHED_TEST_KAFKA=host:port.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format types arch bench fuzz lock clean distclean
+
+# The first interpreter on the path that is new enough.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+READY := .venv/.ready
+# Workers for the tests that may run side by side; the others run after them, one at a time.
+WORKERS ?= 2
+# Further arguments for pytest, e.g. make test ARGS="-x -k ordering".
+ARGS ?=
+PYTEST := $(BIN)/python -m pytest
+PACKAGES := events evsched projections replays
+CODE := $(PACKAGES) tests $(wildcard benchmarks scripts)
+
+help: ## List the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make .venv from the lock file (done by the other targets when needed)
+
+# The locked versions with their hashes, then the project itself, without letting it pull anything in.
+$(READY): requirements-dev.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "evsched needs Python 3.11 or newer; none is on the PATH (or set PYTHON=/path/to/python)" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "making .venv with $(PYTHON)"; $(PYTHON) -m venv .venv; }
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## Tell the story on the embedded log, in under a minute
+	$(BIN)/evsched demo
+
+# Two runs: the tests that may share the machine, then those that want it for themselves. Both always run; either fails the target.
+test: $(READY) ## Run all tests, with a real Apache Kafka (ARGS="-k name" for some)
+	@failed=0; \
+	$(PYTEST) -n $(WORKERS) -m "not serial and not fuzz" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
+	$(PYTEST) -p no:xdist -m "serial and not fuzz" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
+	exit $$failed
+
+lint: $(READY) ## Check style and the banned names of the pure rooms (ruff)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+
+format: $(READY) ## Rewrite the code in the project's format
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+types: $(READY) ## Check types (mypy, strict)
+	$(BIN)/mypy
+
+arch: $(READY) ## Check the layers (import-linter)
+	$(BIN)/lint-imports --no-cache
+
+bench: $(READY) ## Measure, each figure beside the limit it is held against
+	$(BIN)/python -m benchmarks $(ARGS)
+
+fuzz: $(READY) ## Search long: 20,000 examples a property, and the tests marked fuzz
+	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --timeout 0 -m "fuzz or hypothesis" $(ARGS)
+
+# Resolves for every Python from 3.11 on and every platform at once, so one file serves all. UPGRADE=1 takes newer versions.
+LOCKER := build/locker/bin/uv
+COMPILE := $(LOCKER) pip compile --universal --python-version 3.11 --generate-hashes --annotation-style line \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --quiet $(if $(UPGRADE),--upgrade)
+
+$(LOCKER):
+	$(PYTHON) -m venv build/locker
+	build/locker/bin/pip install -q --disable-pip-version-check 'uv>=0.6'
+
+lock: $(LOCKER) ## Pin all dependencies with hashes: requirements.lock and requirements-dev.lock
+	$(COMPILE) pyproject.toml -o requirements.lock
+	$(COMPILE) --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean: ## Remove what runs leave behind, .venv too; the fetched Kafka stays
+	rm -rf .venv build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache *.egg-info
+	find $(PACKAGES) tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## The fetched Kafka as well
+	rm -rf .kafka

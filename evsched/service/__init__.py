@@ -1,0 +1,1 @@
+"""The shell around the pure core: it owns the clock, the network and the disk, and steps the engine."""
