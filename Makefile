@@ -43,11 +43,9 @@ test: $(READY) ## Run all tests, with a real Apache Kafka (ARGS="-k name" for so
 
 lint: $(READY) ## Check style and the banned names of the pure rooms (ruff)
 	$(BIN)/ruff check $(CODE)
-	$(BIN)/ruff format --check $(CODE)
 
-format: $(READY) ## Rewrite the code in the project's format
+format: $(READY) ## Mend what ruff can mend by itself
 	$(BIN)/ruff check --fix $(CODE)
-	$(BIN)/ruff format $(CODE)
 
 types: $(READY) ## Check types (mypy, strict)
 	$(BIN)/mypy
