@@ -236,10 +236,15 @@ class ReservationRestored(Input, frozen=True, kw_only=True):
 
 
 class LeaderStarted(Event, frozen=True, kw_only=True):
-    """A leader took over; the first event of its term."""
+    """A leader took over; the first event of its term.
+
+    Attributes:
+        checkpoint_every: A CheckpointRecorded follows after this many events; 0: never.
+    """
 
     term: int
     leader: str
+    checkpoint_every: int = 100_000
 
 
 class InputRejected(Event, frozen=True, kw_only=True):
@@ -413,11 +418,11 @@ class CycleStarted(Event, frozen=True, kw_only=True):
 
     Attributes:
         kind: ``preemption`` (YuniKorn) or ``admission`` (Kueue).
-        considered: How many asks it looked at.
+        tried: Asks that it looked at in vain for the first time; they are looked at again once something has changed.
     """
 
     kind: str
-    considered: int = 0
+    tried: tuple[str, ...] = ()
 
 
 class CheckpointRecorded(Event, frozen=True, kw_only=True):

@@ -1,0 +1,192 @@
+"""The engine: one pure function from a state, a time and proposals to the events to append.
+
+A step validates and applies its proposals, fires the timers that are due, and decides. It reads no clock, draws nothing, does no
+I/O; two engines that take the same steps give the same events, and an engine rebuilt from those events goes on as if it had never
+been away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from evsched.core import evictions, validation
+from evsched.core.kueue.family import KueueFamily
+from evsched.core.reducer import apply
+from evsched.core.state import State
+from evsched.core.step import Step
+from evsched.core.validation import Rejection
+from evsched.core.yunikorn.family import YunikornFamily
+from events import vocabulary as v
+from events.configuration import KueueSpec, YunikornSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from evsched.core.family import Family
+    from evsched.core.step import Tracer
+    from events.frame import Frame
+
+RAW_KEPT = 1024
+"""How many characters of an unreadable proposal the log keeps."""
+
+
+class Engine:
+    """The scheduler of one cluster partition.
+
+    Attributes:
+        state: What it knows. Read it; only events change it.
+        tracer: Listens to why candidates were passed over; None in production.
+    """
+
+    def __init__(self, state: State | None = None) -> None:
+        """Start with an empty state, or go on with one from a snapshot."""
+        self.state = State() if state is None else state
+        self.tracer: Tracer | None = None
+        self._families: dict[type, Family] = {YunikornSpec: YunikornFamily(), KueueSpec: KueueFamily()}
+
+    @property
+    def family(self) -> Family | None:
+        """The policies in force; None before the first configuration."""
+        spec = self.state.configuration
+        return None if spec is None else self._families[type(spec)]
+
+    # -------------------------------------------------------------------------------------------------------------- replay
+
+    def apply(self, event: v.AnyEvent, time: int) -> None:
+        """Apply one recorded event of a frame with this time."""
+        self.state.time = time
+        apply(self.state, event)
+
+    def apply_frames(self, frames: Iterable[Frame]) -> None:
+        """Apply the events of complete steps, in order."""
+        state = self.state
+        for frame in frames:
+            state.time = frame.time
+            for event in frame.events:
+                apply(state, event)
+
+    # ---------------------------------------------------------------------------------------------------------------- step
+
+    def next_due(self) -> int | None:
+        """Return when the next step is needed even if no proposal comes, milliseconds; None: never."""
+        timer = self.state.timers.first()
+        cycle = self.family.next_cycle(self.state) if self.family is not None else None
+        dues = [due for due in (timer.due if timer is not None else None, cycle) if due is not None]
+        return min(dues) if dues else None
+
+    def lead(self, time: int, term: int, leader: str, checkpoint_every: int = 100_000) -> tuple[v.AnyEvent, ...]:
+        """Begin a term: return the events of its fence frame."""
+        step = Step(self.state, time, self.tracer)
+        step.emit(v.LeaderStarted, cause=0, term=term, leader=leader, checkpoint_every=checkpoint_every)
+        return tuple(step.events)
+
+    def step(self, time: int, proposals: Sequence[v.Proposal] = (), *, decide: bool = True) -> tuple[v.AnyEvent, ...]:
+        """Take one step and return its events, already applied.
+
+        Args:
+            time: Milliseconds since the epoch; an earlier time than the last step's counts as that one.
+            proposals: In the order of the inbox.
+            decide: False: only validate and apply, while a new leader catches up.
+        """
+        step = Step(self.state, time, self.tracer)
+        for proposal in proposals:
+            self._take(step, proposal)
+        if decide and self.family is not None:
+            self._fire(step)
+            self.family.allocate(step)
+        self._checkpoint(step)
+        return tuple(step.events)
+
+    def _take(self, step: Step, proposal: v.Proposal) -> None:
+        refused = self._refusal(proposal)
+        proposed = proposal.input
+        if refused is not None:
+            name = proposal.id or (proposed.proposal if proposed is not None else "")
+            step.emit(
+                v.InputRejected,
+                cause=0,
+                code=refused.code,
+                reason=refused.reason,
+                proposal="" if refused.code == "duplicate" and self.state.remembers(name) else name,
+                source=proposal.source,
+                position=proposal.position,
+                input=proposed,
+                raw=proposal.raw[:RAW_KEPT],
+            )
+            return
+        assert proposed is not None  # noqa: S101 - `_refusal` has looked
+        before = self.family
+        event = replace(proposed, seq=self.state.seq + 1, proposal=proposal.id or proposed.proposal)
+        if before is not None:
+            before.before_input(step, event)
+        apply(self.state, event)
+        step.events.append(event)
+        self._follow(step, event)
+
+    def _refusal(self, proposal: v.Proposal) -> Rejection | None:
+        proposed = proposal.input
+        if proposed is None:
+            return Rejection("malformed", proposal.problem or "proposal: cannot be read")
+        name = proposal.id or proposed.proposal
+        if name and self.state.remembers(name):
+            return Rejection("duplicate", f"proposal {name}: was answered before")
+        refused = validation.check(self.state, proposed)
+        if refused is None and self.family is not None:
+            refused = self.family.refuse(self.state, proposed)
+        return refused
+
+    def _follow(self, step: Step, event: v.AnyInput) -> None:
+        """Emit what an accepted input leads to, whatever the policies."""
+        state = step.state
+        if isinstance(event, v.NodeRemoved):
+            evictions.node_lost(step, event)
+        elif isinstance(event, v.ApplicationRemoved) and event.application in state.applications:
+            application = state.applications[event.application]
+            for name in tuple(application.asks):
+                step.emit(v.AskWithdrawn, cause=event.seq, ask=name)
+            for name in tuple(application.allocations):
+                step.emit(v.AllocationReleased, cause=event.seq, allocation=name, reason="application removed")
+        if self.family is not None:
+            self.family.follow(step, event)
+
+    def _fire(self, step: Step) -> None:
+        """Fire what is due, by due time and then id; a preemption cycle counts as a timer with the id ``cycle``."""
+        state = step.state
+        while (family := self.family) is not None:
+            timer, cycle = state.timers.first(), family.next_cycle(state)
+            if timer is not None and timer.due <= step.time and (cycle is None or (timer.due, timer.id) < (cycle, "cycle")):
+                step.due = timer.due
+                if timer.kind == "evict":
+                    evictions.overdue(step, timer)
+                else:
+                    family.fire(step, timer)
+                if state.timers.armed.get(timer.id) is timer:
+                    message = f"timer {timer.id}: still armed after it fired; its policy wrote no event for it"
+                    raise AssertionError(message)
+            elif cycle is not None and cycle <= step.time:
+                step.due = cycle
+                family.cycle(step)
+            else:
+                break
+        step.due = None
+
+    def _checkpoint(self, step: Step) -> None:
+        state = step.state
+        if state.checkpoint_every and state.seq - state.last_checkpoint >= state.checkpoint_every:
+            step.emit(v.CheckpointRecorded, cause=state.seq, digest=state.digest())
+
+    # --------------------------------------------------------------------------------------------------------------- Kueue
+
+    def cycle_once(self, time: int) -> tuple[v.AnyEvent, ...]:
+        """Take exactly one Kueue scheduling cycle, one head per ClusterQueue, and nothing after it."""
+        step = Step(self.state, time, self.tracer)
+        self._families[KueueSpec].cycle_once(step)  # type: ignore[attr-defined]
+        return tuple(step.events)
+
+    def search_once(self, time: int) -> tuple[v.AnyEvent, ...]:
+        """Search victims once for every Kueue ask whose flavors are fixed, eligibility not tested."""
+        step = Step(self.state, time, self.tracer)
+        self._families[KueueSpec].search_once(step)  # type: ignore[attr-defined]
+        return tuple(step.events)

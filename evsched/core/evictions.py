@@ -1,0 +1,52 @@
+"""Victims on their way out: repeated, refused, lost, withdrawn (seed cross_queue_preemption, answer 1: graceful termination).
+
+A victim gets a grace time. When it has not left by then its agent is told again; after `eviction_attempts` times the preemption is
+withdrawn with an event, so that nothing stays wedged: the victim may stay, the ask waits like any other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from events import vocabulary as v
+from events.configuration import YunikornSpec
+
+if TYPE_CHECKING:
+    from evsched.core.step import Step
+    from evsched.core.timers import Timer
+
+DEFAULT_ATTEMPTS = 5
+
+
+def overdue(step: Step, timer: Timer) -> None:
+    """Tell a victim again, or withdraw what wanted it to go."""
+    state = step.state
+    allocation = state.allocations[timer.subject]
+    spec = state.configuration
+    attempts = spec.eviction_attempts if isinstance(spec, YunikornSpec) else DEFAULT_ATTEMPTS
+    if allocation.attempts < attempts:
+        step.emit(v.EvictionRepeated, cause=timer.cause, allocation=allocation.id, attempt=allocation.attempts + 1)
+        return
+    preemption = state.preemptions.get(allocation.victim_of)
+    if preemption is not None and allocation.id in preemption.waiting_for:
+        ask, victims = preemption.ask, tuple(preemption.waiting_for)
+    else:
+        ask, victims = None, (allocation.id,)
+    reason = f"allocation {allocation.id}: did not leave though told {attempts} times"
+    step.emit(v.PreemptionWithdrawn, cause=timer.cause, ask=ask, victims=victims, reason=reason)
+
+
+def node_lost(step: Step, event: v.NodeRemoved) -> None:
+    """Release what ran on a node that is gone, and free the asks for which it was reserved."""
+    state = step.state
+    lost = state.lost.get(event.node)
+    for name in tuple(lost.allocations) if lost is not None else ():
+        step.emit(v.AllocationReleased, cause=event.seq, allocation=name, reason="node removed")
+    for ask in [ask for ask, node in state.reservations.items() if node == event.node]:
+        if ask in state.preemptions:
+            victims = tuple(state.preemptions[ask].waiting_for)
+            step.emit(
+                v.PreemptionWithdrawn, cause=event.seq, ask=ask, victims=victims, reason=f"node {event.node}: was removed"
+            )
+        else:
+            step.emit(v.ReservationReleased, cause=event.seq, ask=ask, node=event.node, reason=f"node {event.node}: was removed")

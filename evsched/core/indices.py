@@ -1,0 +1,46 @@
+"""What the reducer tells the indices that serve decisions alone.
+
+Each index is built from the state when a decision first needs it and is told of every change from then on. It must never hold
+anything that could not be built anew from the state: dropping it (setting the attribute of `evsched.core.state.State` to None) is
+always allowed and changes no decision.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from evsched.core.workloads import Allocation, Ask, Node
+
+
+class Columns(Protocol):
+    """Free space of nodes as columns."""
+
+    def node_changed(self, node: Node) -> None:
+        """Usage, capacity, reservations or schedulability of a node changed."""
+
+
+class Order(Protocol):
+    """Who is next among the asks that wait."""
+
+    def asked(self, ask: Ask) -> None:
+        """An ask started to wait."""
+
+    def unasked(self, ask: Ask) -> None:
+        """An ask no longer waits (it is already gone from the state)."""
+
+    def usage_changed(self, leaf_path: str) -> None:
+        """Usage changed along the path of a leaf."""
+
+
+class Victims(Protocol):
+    """Who could be told to go."""
+
+    def added(self, allocation: Allocation) -> None:
+        """An allocation runs now."""
+
+    def removed(self, allocation: Allocation) -> None:
+        """An allocation is gone."""
+
+    def changed(self, allocation: Allocation) -> None:
+        """An allocation was told to go, or that was withdrawn."""

@@ -1,0 +1,1 @@
+"""Kueue's policies: quota tree, flavors, cycles, classic and fair preemption."""

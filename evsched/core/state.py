@@ -1,0 +1,169 @@
+"""The state of one cluster partition: the fold of its log.
+
+Only `evsched.core.reducer` writes to it. What a snapshot holds is the truth (`evsched.core.snapshot`); everything else here is an
+index that can be rebuilt from it: usage along the queue paths, what runs on a node, which ask becomes old enough to preempt when.
+Three larger indices serve decisions alone and exist only from their first use on, so that a replay does not pay for them:
+`columns` (free space of nodes), `order` (who is next) and `victims` (who could go). The reducer tells them what changed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from evsched.core.queues import Queue
+from evsched.core.resources import ResourceTypes
+from evsched.core.timers import Timers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evsched.core.indices import Columns, Order, Victims
+    from evsched.core.resources import Shape
+    from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
+    from events.configuration import Configuration
+    from events.vocabulary import ApplicationSubmitted
+
+REMEMBERED_PROPOSALS = 16_384
+"""How many proposal ids are kept to recognise repetitions."""
+
+
+class State:
+    """Everything the scheduler knows.
+
+    Attributes:
+        seq: Of the last event.
+        time: Of the last frame or step, milliseconds.
+        queues: By path; for Kueue also cohorts, as ``cohort/NAME``.
+        reservations: Ask to node, in the order they were made.
+        preemptions: Asks in flight, by ask.
+        quota_runs: Queue to the victims of its quota enforcement that have not left yet.
+        dynamic: Paths of queues that placement rules created, with True for parents.
+        total: Capacity of all nodes by type index.
+        last_cycle: When the last preemption cycle ran.
+        changed: Whether anything happened since then that could help an ask that was tried in vain.
+        tried: Asks that wait and were considered by a preemption cycle, in that order.
+        lost: Nodes that were removed and whose allocations are still to be released (empty between steps).
+        arriving: Applications that were submitted and not yet placed (empty between steps).
+        local_queues: (Kueue) ``namespace/name`` to ClusterQueue.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing: no configuration, no nodes."""
+        self.seq = 0
+        self.time = 0
+        self.term = 0
+        self.leader = ""
+        self.checkpoint_every = 0
+        self.last_checkpoint = 0
+        self.configuration: Configuration | None = None
+        self.types = ResourceTypes()
+        self.width = 0
+        self.root = Queue("root", "root", None, leaf=False)
+        self.queues: dict[str, Queue] = {}
+        self.dynamic: dict[str, bool] = {}
+        self.nodes: dict[str, Node] = {}
+        self.total: list[int] = []
+        self.applications: dict[str, Application] = {}
+        self.asks: dict[str, Ask] = {}
+        self.allocations: dict[str, Allocation] = {}
+        self.preemptions: dict[str, Preemption] = {}
+        self.quota_runs: dict[str, dict[str, None]] = {}
+        self.reservations: dict[str, str] = {}
+        self.timers = Timers()
+        self.last_cycle = -(2**62)
+        self.changed = False
+        self.tried: dict[str, None] = {}
+        self.local_queues: dict[str, str] = {}
+        self.lost: dict[str, Node] = {}
+        self.arriving: dict[str, ApplicationSubmitted] = {}
+        self._recent: deque[str] = deque()
+        self._recent_set: dict[str, None] = {}
+        self._ripe: list[tuple[int, str]] = []
+        self.columns: Columns | None = None
+        self.order: Order | None = None
+        self.victims: Victims | None = None
+
+    # ------------------------------------------------------------------------------------------------------------ amounts
+
+    def shape(self, resources: Mapping[str, int]) -> Shape:
+        """Return the shape of these amounts; a resource type that is new gets room everywhere."""
+        shape = self.types.shape(resources)
+        if len(self.types.names) != self.width:
+            self.widen()
+        return shape
+
+    def widen(self) -> None:
+        """Make room for the resource types that were added."""
+        self.width = len(self.types.names)
+        grow = self.width
+        self.root.widen(grow)
+        for queue in self.queues.values():
+            queue.widen(grow)
+        vectors = [self.total]
+        vectors.extend(application.usage for application in self.applications.values())
+        for node in self.nodes.values():
+            vectors.extend((node.capacity, node.used))
+        for vector in vectors:
+            vector.extend([0] * (grow - len(vector)))
+        self.columns = None
+        self.victims = None
+
+    # ---------------------------------------------------------------------------------------------------------- proposals
+
+    def remembers(self, proposal: str) -> bool:
+        """Tell whether this proposal id was seen lately."""
+        return proposal in self._recent_set
+
+    def remember(self, proposal: str) -> None:
+        """Keep a proposal id; the oldest one is forgotten."""
+        if proposal in self._recent_set:
+            return
+        self._recent.append(proposal)
+        self._recent_set[proposal] = None
+        if len(self._recent) > REMEMBERED_PROPOSALS:
+            del self._recent_set[self._recent.popleft()]
+
+    @property
+    def recent_proposals(self) -> tuple[str, ...]:
+        """The remembered proposal ids, oldest first."""
+        return tuple(self._recent)
+
+    # ------------------------------------------------------------------------------------------------- preemption cycles
+
+    def ripens(self, ask: Ask) -> None:
+        """Note when an ask becomes old enough to preempt (seed preemption_design: the delay runs from its creation)."""
+        if ask.may_preempt and ask.id not in self.preemptions:
+            heappush(self._ripe, (ask.created + self.queues[ask.queue].settings.preemption_delay_ms, ask.id))
+
+    def ripen_all(self) -> None:
+        """Note it anew for all asks, after a configuration change or a restart."""
+        queues = self.queues
+        self._ripe = [
+            (ask.created + queues[ask.queue].settings.preemption_delay_ms, ask.id)
+            for ask in self.asks.values()
+            if ask.may_preempt and ask.id not in self.preemptions
+        ]
+        heapify(self._ripe)
+
+    def next_preemption(self, interval_ms: int) -> int | None:
+        """Return when the next preemption cycle is due, None when nobody waits for one.
+
+        An ask that has just become old enough is looked at when that happens, but no two cycles come within ``interval_ms``;
+        asks that were tried in vain are looked at again once something changed.
+        """
+        ripe, asks = self._ripe, self.asks
+        while ripe and (ripe[0][1] not in asks or ripe[0][1] in self.tried or ripe[0][1] in self.preemptions):
+            heappop(ripe)
+        pace = self.last_cycle + interval_ms
+        due = max(ripe[0][0], pace) if ripe else None
+        if self.changed and self.tried and (due is None or pace < due):
+            due = pace
+        return due
+
+    def digest(self) -> str:
+        """Return the digest of this state: SHA-256, in hexadecimal."""
+        from evsched.core.snapshot import digest  # noqa: PLC0415 - the snapshot knows the state, not the other way round
+
+        return digest(self)

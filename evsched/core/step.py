@@ -1,0 +1,57 @@
+"""One step while it is being taken: the state, the time, and the events that come out of it.
+
+A policy decides by reading `Step.state` and calling `Step.emit`; the event is numbered, applied through the same reducer that a
+replay uses, and kept. There is no other way to change anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from evsched.core.reducer import apply
+
+if TYPE_CHECKING:
+    from evsched.core.state import State
+    from events.vocabulary import AnyEvent, Event
+
+E = TypeVar("E", bound="Event")
+
+
+class Tracer(Protocol):
+    """Listens to why things were passed over; `replays` has one for explanations, production has none."""
+
+    def note(self, subject: str, code: str, **facts: object) -> None:
+        """Take down one consideration.
+
+        Args:
+            subject: What was considered: the id of an ask, allocation, node or queue.
+            code: A stable word for the rule or limit that decided, such as ``law2``, ``max``, ``node-short``.
+            facts: What it depended on, plain values.
+        """
+
+
+class Step:
+    """What a policy sees of a step.
+
+    Attributes:
+        time: Of the step, milliseconds.
+        due: When the timer that is being fired was due; None outside of timers.
+        tracer: None in production.
+    """
+
+    __slots__ = ("due", "events", "state", "time", "tracer")
+
+    def __init__(self, state: State, time: int, tracer: Tracer | None = None) -> None:
+        """Begin a step; time never goes back, whatever the caller's clock does."""
+        self.state = state
+        self.time = state.time = max(time, state.time)
+        self.due: int | None = None
+        self.tracer = tracer
+        self.events: list[AnyEvent] = []
+
+    def emit(self, kind: type[E], /, *, cause: int, **fields: Any) -> E:  # noqa: ANN401 - the fields of any event
+        """Make the next event, apply it, keep it, and return it."""
+        event = kind(seq=self.state.seq + 1, cause=cause, due=self.due, **fields)
+        apply(self.state, event)  # type: ignore[arg-type]
+        self.events.append(event)  # type: ignore[arg-type]
+        return event

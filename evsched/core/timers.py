@@ -1,0 +1,59 @@
+"""Timers as state: what is due when, so that a restart forgets nothing.
+
+A timer has an id (``quota:root.a``), a kind (what to do), a subject, and the ``seq`` of the event that armed it. They fire by due
+time and then by id. The heap holds stale entries; the dictionary is the truth.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from msgspec import Struct
+
+
+class Timer(Struct, frozen=True, gc=False):
+    """One armed timer; ``due`` in milliseconds since the epoch."""
+
+    due: int
+    id: str
+    kind: str
+    subject: str
+    cause: int
+
+
+class Timers:
+    """All armed timers of a partition."""
+
+    __slots__ = ("_heap", "armed")
+
+    def __init__(self, timers: list[Timer] | None = None) -> None:
+        """Start with these timers armed."""
+        self.armed: dict[str, Timer] = {timer.id: timer for timer in timers or ()}
+        self._heap: list[tuple[int, str]] = [(timer.due, timer.id) for timer in timers or ()]
+        heapify(self._heap)
+
+    def arm(self, timer: Timer) -> None:
+        """Arm a timer; one of the same id is replaced."""
+        self.armed[timer.id] = timer
+        heappush(self._heap, (timer.due, timer.id))
+
+    def arm_earlier(self, timer: Timer) -> None:
+        """Arm a timer unless one of the same id is due no later."""
+        known = self.armed.get(timer.id)
+        if known is None or timer.due < known.due:
+            self.arm(timer)
+
+    def cancel(self, timer_id: str) -> None:
+        """Take a timer off; one that is not armed is no error."""
+        self.armed.pop(timer_id, None)
+
+    def first(self) -> Timer | None:
+        """Return the timer that fires next, None when none is armed."""
+        heap = self._heap
+        while heap:
+            due, timer_id = heap[0]
+            timer = self.armed.get(timer_id)
+            if timer is not None and timer.due == due:
+                return timer
+            heappop(heap)
+        return None

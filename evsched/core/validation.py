@@ -1,0 +1,267 @@
+"""What is refused at the door: every proposal is checked against the state before it becomes an event.
+
+A check returns None when the proposal may be applied, else the reason as a sentence (subject first, what was found, what was
+expected) and a stable word for programs. Nothing is half applied: a proposal is taken whole or refused whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evsched.core import rules
+from evsched.core.reducer import leaf_of
+from evsched.core.resources import SUM_LIMIT
+from events import vocabulary as v
+from events.configuration import KueueSpec, YunikornSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from evsched.core.state import State
+
+MAX_RESOURCE_TYPES = 1024
+"""Most distinct resource types (for Kueue: flavor and resource) of one partition."""
+
+
+class Rejection(NamedTuple):
+    """Why a proposal was refused: a stable word and a sentence."""
+
+    code: str
+    reason: str
+
+
+def check(state: State, proposed: v.AnyInput) -> Rejection | None:
+    """Return why this proposal must be refused now; None when it may be applied."""
+    if proposed.seq or proposed.cause or proposed.due is not None:
+        return Rejection("invalid", f"{type(proposed).__name__}: found seq, cause or due, expected none: the log gives them")
+    bad = _unprintable(_names(proposed))
+    if bad is not None:
+        return bad
+    return _CHECKS[type(proposed)](state, proposed)
+
+
+def _names(proposed: v.AnyInput) -> Iterable[str]:
+    """Yield every name that a proposal brings."""
+    for field in ("ask", "allocation", "application", "queue", "user", "node", "required_node", "uid", "proposal"):
+        value = getattr(proposed, field, None)
+        if value is not None:
+            yield value
+    for field in ("resources", "capacity", "labels", "flavors", "tags"):
+        mapping = getattr(proposed, field, None)
+        if mapping:
+            yield from mapping
+    for podset in getattr(proposed, "podsets", ()):
+        yield podset.name
+        yield from podset.resources
+    yield from getattr(proposed, "groups", ())
+
+
+def _unprintable(names: Iterable[str]) -> Rejection | None:
+    for name in names:
+        if not name.isprintable():
+            return Rejection("invalid", f"name {name!r}: holds control characters, expected printable ones")
+        if len(name) > 253:  # noqa: PLR2004 - as in `events.vocabulary.Name`
+            return Rejection("invalid", f"name {name[:32]!r}…: {len(name)} characters, expected at most 253")
+    return None
+
+
+def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection | None:
+    found = rules.problems(proposed.configuration)
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        return Rejection("invalid", f"configuration: {found[0].path}: {found[0].message}{more}")
+    current = state.configuration
+    if current is None:
+        return None
+    if type(current) is not type(proposed.configuration) and state.applications:
+        return Rejection("conflict", "configuration: format changes while applications are there, expected an empty partition")
+    if current.partition != proposed.configuration.partition:
+        return Rejection(
+            "conflict",
+            f"configuration: is for partition {proposed.configuration.partition!r}, this log holds partition {current.partition!r}",
+        )
+    return _kept_leaves(state, proposed.configuration)
+
+
+def _kept_leaves(state: State, configuration: YunikornSpec | KueueSpec) -> Rejection | None:
+    """Refuse a configuration that makes a parent of a leaf in use."""
+    if isinstance(configuration, KueueSpec):
+        return None
+    used = {application.leaf.path for application in state.applications.values()}
+    stack = [("", configuration.root)]
+    while stack:
+        above, spec = stack.pop()
+        path = f"{above}.{spec.name.lower()}" if above else spec.name.lower()
+        if (spec.parent or spec.queues) and path in used:
+            return Rejection("conflict", f"configuration: queue {path} becomes a parent while applications run in it")
+        stack.extend((path, child) for child in spec.queues)
+    return None
+
+
+def _node_registered(state: State, proposed: v.NodeRegistered) -> Rejection | None:
+    if proposed.node in state.nodes:
+        return Rejection("duplicate", f"node {proposed.node}: is registered already")
+    return _too_much(state, proposed.capacity, state.total, f"node {proposed.node}")
+
+
+def _node_updated(state: State, proposed: v.NodeUpdated) -> Rejection | None:
+    if proposed.node not in state.nodes:
+        return Rejection("unknown", f"node {proposed.node}: is not registered")
+    return _too_much(state, proposed.capacity or {}, state.total, f"node {proposed.node}")
+
+
+def _node_removed(state: State, proposed: v.NodeRemoved) -> Rejection | None:
+    if proposed.node not in state.nodes:
+        return Rejection("unknown", f"node {proposed.node}: is not registered")
+    return None
+
+
+def _too_much(state: State, resources: dict[str, int], sums: list[int], subject: str) -> Rejection | None:
+    """Refuse amounts with which a sum would pass 2**63 - 1, or too many resource types."""
+    index = state.types.index
+    new = 0
+    for name, amount in resources.items():
+        if name in index:
+            if sums[index[name]] + amount > SUM_LIMIT:
+                return Rejection("invalid", f"{subject}: {name} {amount} makes the sum pass {SUM_LIMIT}")
+        else:
+            new += 1
+    if new and len(index) + new > MAX_RESOURCE_TYPES:
+        return Rejection("invalid", f"{subject}: makes more than {MAX_RESOURCE_TYPES} resource types")
+    return None
+
+
+def leaf_problem(state: State, queue: str, subject: str) -> Rejection | None:
+    """Refuse a queue that nobody can run in."""
+    if state.configuration is None:
+        return Rejection("conflict", f"{subject}: no configuration was applied yet, so there are no queues")
+    path = leaf_of(state, queue)
+    found = state.queues.get(path)
+    if found is None:
+        return Rejection("unknown", f"{subject}: queue {queue or '(none)'} does not exist")
+    if not found.leaf:
+        return Rejection("invalid", f"{subject}: queue {queue} is a parent, expected a leaf")
+    if found.draining:
+        return Rejection("conflict", f"{subject}: queue {queue} is no longer in the configuration and takes nothing in")
+    return None
+
+
+def _application_submitted(state: State, proposed: v.ApplicationSubmitted) -> Rejection | None:
+    if proposed.application in state.applications:
+        return Rejection("duplicate", f"application {proposed.application}: is here already")
+    if state.configuration is None:
+        return Rejection("conflict", f"application {proposed.application}: no configuration was applied yet, so there are no queues")
+    return None  # where it may go is asked of the placement rules
+
+
+def _application_removed(state: State, proposed: v.ApplicationRemoved) -> Rejection | None:
+    if proposed.application not in state.applications:
+        return Rejection("unknown", f"application {proposed.application}: is not here")
+    return None
+
+
+def _home(state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str) -> Rejection | None:
+    """Refuse a task whose application is unknown and whose queue cannot take it in, or contradicts its application."""
+    application = state.applications.get(proposed.application or leaf_of(state, proposed.queue))
+    if application is None:
+        if not proposed.queue:
+            return Rejection("unknown", f"{subject}: application {proposed.application or '(none)'} is not here and no queue is named")
+        return leaf_problem(state, proposed.queue, subject)
+    if proposed.queue and leaf_of(state, proposed.queue) != application.leaf.path:
+        return Rejection(
+            "conflict", f"{subject}: queue {proposed.queue} found, expected {application.leaf.path}, where its application is"
+        )
+    if application.leaf.draining:
+        return Rejection("conflict", f"{subject}: queue {application.leaf.path} is no longer in the configuration")
+    return None
+
+
+def _ask_submitted(state: State, proposed: v.AskSubmitted) -> Rejection | None:
+    subject = f"ask {proposed.ask}"
+    if proposed.ask in state.asks:
+        return Rejection("duplicate", f"{subject}: waits already")
+    if proposed.ask in state.allocations:
+        return Rejection("duplicate", f"{subject}: runs already")
+    refused = _home(state, proposed, subject)
+    if refused is not None:
+        return refused
+    return _amounts(state, proposed, subject, state.root.pending)
+
+
+def _amounts(state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str, sums: list[int]) -> Rejection | None:
+    if proposed.podsets and proposed.resources:
+        return Rejection("invalid", f"{subject}: found resources and podsets, expected one of them")
+    if not isinstance(state.configuration, KueueSpec):
+        if proposed.podsets or proposed.flavors is not None:
+            return Rejection("invalid", f"{subject}: flavors and podsets are Kueue's, this partition runs queues.yaml")
+        if not any(proposed.resources.values()):
+            return Rejection("invalid", f"{subject}: asks for nothing, expected at least one amount above 0")
+        return _too_much(state, proposed.resources, sums, subject)
+    names = [podset.name for podset in proposed.podsets]
+    if len(names) != len(set(names)):
+        return Rejection("invalid", f"{subject}: two podsets have one name")
+    for resources in (proposed.resources, *(podset.resources for podset in proposed.podsets)):
+        refused = _too_much(state, resources, sums, subject)
+        if refused is not None:
+            return refused
+    return None
+
+
+def _ask_withdrawn(state: State, proposed: v.AskWithdrawn) -> Rejection | None:
+    if proposed.ask in state.allocations:
+        return Rejection("conflict", f"ask {proposed.ask}: runs already; release the allocation instead")
+    if proposed.ask not in state.asks:
+        return Rejection("unknown", f"ask {proposed.ask}: does not wait")
+    return None
+
+
+def _allocation_restored(state: State, proposed: v.AllocationRestored) -> Rejection | None:
+    subject = f"allocation {proposed.allocation}"
+    if proposed.allocation in state.allocations:
+        return Rejection("duplicate", f"{subject}: runs already")
+    if proposed.allocation in state.asks:
+        return Rejection("duplicate", f"{subject}: waits as an ask")
+    if proposed.node is not None and proposed.node not in state.nodes:
+        return Rejection("unknown", f"{subject}: node {proposed.node} is not registered")
+    if proposed.node is None and not isinstance(state.configuration, KueueSpec):
+        return Rejection("invalid", f"{subject}: names no node, expected one")
+    refused = _home(state, proposed, subject)
+    if refused is not None:
+        return refused
+    return _amounts(state, proposed, subject, state.root.usage)
+
+
+def _running(state: State, proposed: v.AllocationReleased | v.EvictionRefused) -> Rejection | None:
+    allocation = state.allocations.get(proposed.allocation)
+    if allocation is None:
+        waits = "; it waits as an ask" if proposed.allocation in state.asks else ""
+        return Rejection("unknown", f"allocation {proposed.allocation}: does not run{waits}")
+    if isinstance(proposed, v.EvictionRefused) and not allocation.told:
+        return Rejection("conflict", f"allocation {proposed.allocation}: was not told to go")
+    return None
+
+
+def _reservation_restored(state: State, proposed: v.ReservationRestored) -> Rejection | None:
+    if proposed.ask not in state.asks:
+        return Rejection("unknown", f"reservation: ask {proposed.ask} does not wait")
+    if proposed.node not in state.nodes:
+        return Rejection("unknown", f"reservation: node {proposed.node} is not registered")
+    if proposed.ask in state.reservations:
+        return Rejection("duplicate", f"reservation: ask {proposed.ask} has node {state.reservations[proposed.ask]} already")
+    return None
+
+
+_CHECKS: dict[type, Callable[[State, Any], Rejection | None]] = {
+    v.ConfigurationApplied: _configuration,
+    v.NodeRegistered: _node_registered,
+    v.NodeUpdated: _node_updated,
+    v.NodeRemoved: _node_removed,
+    v.ApplicationSubmitted: _application_submitted,
+    v.ApplicationRemoved: _application_removed,
+    v.AskSubmitted: _ask_submitted,
+    v.AskWithdrawn: _ask_withdrawn,
+    v.AllocationRestored: _allocation_restored,
+    v.AllocationReleased: _running,
+    v.EvictionRefused: _running,
+    v.ReservationRestored: _reservation_restored,
+}

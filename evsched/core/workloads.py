@@ -1,0 +1,184 @@
+"""What runs and what waits: nodes, applications, asks, allocations, preemptions under way.
+
+`Ask`, `Allocation` and `Preemption` hold plain values only (ids, numbers), so that they are at once the truth in memory and the
+record in a snapshot. `Node` and `Application` keep indices beside theirs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from events.vocabulary import PodSet
+
+if TYPE_CHECKING:
+    from evsched.core.queues import Queue
+    from evsched.core.resources import Pairs, Shape
+
+
+class Ask(Struct, gc=False, kw_only=True):
+    """A task that waits.
+
+    Attributes:
+        queue: Path of its leaf.
+        shape: Index of its amounts in `ResourceTypes.shapes` (Kueue: of all podsets together, by resource name, without flavors).
+        created: When its owner created it, or when it was submitted; milliseconds.
+        seq: Of the event that submitted it; what it causes names it.
+        may_preempt: False for the policy ``Never``.
+        podsets: (Kueue) its podsets as submitted; empty for a plain ask.
+        failed: The reason last written in a PreemptionFailed for it; empty when none was.
+    """
+
+    id: str
+    application: str
+    queue: str
+    shape: int
+    priority: int
+    created: int
+    seq: int
+    allow_preemption: bool = True
+    may_preempt: bool = True
+    originator: bool = False
+    required_node: str | None = None
+    uid: str = ""
+    podsets: tuple[PodSet, ...] = ()
+    flavors: dict[str, str] | None = None
+    preempt_resources: tuple[str, ...] | None = None
+    failed: str = ""
+
+
+class Allocation(Struct, gc=False, kw_only=True):
+    """A task that runs.
+
+    Attributes:
+        node: None where admission is by quota alone.
+        shape: Index of its amounts (Kueue: by ``flavor/resource``).
+        bound: When it was bound (Kueue: when its quota was reserved); milliseconds.
+        seq: Of the event that bound or restored it.
+        told: When it was told to go; 0 while it was not.
+        victim_of: The ask that it makes room for; empty when it does not.
+        quota_of: The queue whose quota enforcement told it to go; empty when none did.
+        attempts: How often its agent was asked to evict it.
+        evicted: (Kueue) it carries the condition Evicted.
+        podsets: (Kueue) with their flavors; empty for a plain one.
+        ask_shape: Index of the amounts as they were asked for, which is ``shape`` but for Kueue.
+    """
+
+    id: str
+    application: str
+    queue: str
+    node: str | None
+    shape: int
+    priority: int
+    created: int
+    bound: int
+    seq: int
+    allow_preemption: bool = True
+    originator: bool = False
+    required_node: str | None = None
+    uid: str = ""
+    told: int = 0
+    victim_of: str = ""
+    quota_of: str = ""
+    attempts: int = 0
+    evicted: bool = False
+    podsets: tuple[PodSet, ...] = ()
+    flavors: dict[str, str] | None = None
+    ask_shape: int = 0
+
+
+class Preemption(Struct, gc=False, kw_only=True):
+    """An ask in flight: victims were told to go for it and it has not been bound yet.
+
+    Attributes:
+        node: Reserved for it; None where admission is by quota alone.
+        waiting_for: Victims that have not left yet.
+        seq: Of the PreemptionDecided.
+    """
+
+    ask: str
+    node: str | None
+    waiting_for: list[str]
+    decided: int
+    seq: int
+
+
+class Application:
+    """An application and what it has.
+
+    Attributes:
+        created: For FIFO order; milliseconds.
+        seq: Of the event that brought it in; the last tie-break.
+        usage: By resource type index.
+        asks, allocations: By id.
+        closing: True when it goes with the last thing it has: it was removed, or came with its first ask and no submission.
+        priorities: How many of its asks wait, by priority; the largest key is the seed's ``askMaxPriority``.
+    """
+
+    __slots__ = (
+        "allocations", "asks", "closing", "created", "groups", "id", "leaf", "priorities", "seq", "tags", "usage", "user",
+    )  # fmt: skip
+
+    def __init__(self, *, id: str, leaf: Queue, user: str, groups: tuple[str, ...], created: int, seq: int, width: int) -> None:  # noqa: A002, PLR0913 - a record
+        """Make an application without asks or allocations."""
+        self.id = id
+        self.leaf = leaf
+        self.user = user
+        self.groups = groups
+        self.tags: dict[str, str] = {}
+        self.created = created
+        self.seq = seq
+        self.usage = [0] * width
+        self.asks: dict[str, Ask] = {}
+        self.allocations: dict[str, Allocation] = {}
+        self.priorities: dict[int, int] = {}
+        self.closing = False
+
+    @property
+    def max_priority(self) -> int | None:
+        """The highest priority of its waiting asks; None when none waits."""
+        return max(self.priorities) if self.priorities else None
+
+
+class Node:
+    """A node and what runs there.
+
+    Attributes:
+        capacity, used: By resource type index.
+        reserved: The asks for which it is kept, with what each will use.
+    """
+
+    __slots__ = ("allocations", "capacity", "labels", "name", "reserved", "resources", "schedulable", "used")
+
+    def __init__(self, name: str, width: int) -> None:
+        """Make an empty node."""
+        self.name = name
+        self.resources: dict[str, int] = {}
+        self.labels: dict[str, str] = {}
+        self.schedulable = True
+        self.capacity = [0] * width
+        self.used = [0] * width
+        self.allocations: dict[str, Allocation] = {}
+        self.reserved: dict[str, Shape] = {}
+
+    def free(self, index: int) -> int:
+        """Return what is free of a resource type, reservations not subtracted; negative when the node shrank."""
+        return self.capacity[index] - self.used[index]
+
+    def available(self, index: int, ask: str = "") -> int:
+        """Return what an ask may use of a type: free space less what is reserved for others."""
+        rest = self.capacity[index] - self.used[index]
+        for other, shape in self.reserved.items():
+            if other != ask:
+                for kind, amount in shape.pairs:
+                    if kind == index:
+                        rest -= amount
+        return rest
+
+    def fits(self, pairs: Pairs, ask: str = "") -> bool:
+        """Tell whether these amounts fit into what the ask may use now."""
+        if not self.reserved:
+            capacity, used = self.capacity, self.used
+            return all(capacity[index] - used[index] >= amount for index, amount in pairs)
+        return all(self.available(index, ask) >= amount for index, amount in pairs)

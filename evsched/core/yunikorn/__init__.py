@@ -1,0 +1,1 @@
+"""YuniKorn's policies: order, allocation, preemption for guarantees, required nodes, quota enforcement."""
