@@ -109,7 +109,7 @@ class Engine:
                 cause=0,
                 code=refused.code,
                 reason=refused.reason,
-                proposal="" if refused.code == "duplicate" and self.state.remembers(name) else name,
+                proposal=name,
                 source=proposal.source,
                 position=proposal.position,
                 input=proposed,
