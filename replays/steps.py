@@ -16,8 +16,8 @@ from events import vocabulary as v
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from evsched.core.engine import Engine
     from events.frame import Frame
+    from evsched.core.engine import Engine
 
 INPUTS = frozenset(v.AnyInput.__args__)
 """Event types that began as proposals, unless they have a cause."""

@@ -12,8 +12,8 @@ from replays.steps import retake
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from evsched.core.engine import Engine
     from events.vocabulary import AnyEvent
+    from evsched.core.engine import Engine
     from replays.steps import RecordedStep
 
 
@@ -44,7 +44,7 @@ def compare(step: RecordedStep, decided: tuple[AnyEvent, ...]) -> Difference | N
         theirs = recorded[index] if index < len(recorded) else None
         if ours is None or theirs is None or (ours != theirs and encode_event(ours) != encode_event(theirs)):
             present = theirs if theirs is not None else ours
-            assert present is not None  # noqa: S101 - index is below the longer length
+            assert present is not None
             return Difference(seq=present.seq, frame=step.frame, time=step.time, recorded=theirs, decided=ours)
     return None
 

@@ -1,0 +1,59 @@
+"""The command line: `evsched COMMAND`.
+
+Every command stands in a module of its own that is imported only when it is called, so that a quick command starts quickly. Data
+goes to the standard output and everything that is said beside it to the standard error. The exit code is 0 when the work is done,
+1 when the answer is no, 2 when the call or a file given to it is at fault, 3 when the log or the broker cannot be reached or is
+damaged, and 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from cyclopts import App, CycloptsError
+
+from evsched.cli.answers import INTERRUPTED, MISUSE, CommandError, say_error
+
+app = App(
+    name="evsched",
+    help="An event-sourced cluster scheduler: the log is the scheduler.",
+    help_epilogue="Exit codes: 0 done, 1 the answer is no, 2 misuse, 3 log or broker unreachable or damaged. "
+    "`evsched COMMAND --help` shows examples.",
+    help_format="markdown",
+    version=lambda: f"evsched {version('evsched')}",
+    version_flags=["--version"],
+    suppress_keyboard_interrupt=False,
+    result_action="return_value",
+    exit_on_error=False,
+    print_error=False,
+    help_on_error=False,
+)
+app.command("evsched.cli.simulate:simulate", name="simulate")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code; ``arguments`` are those of the process when None."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    try:
+        answer = app(arguments)
+    except CommandError as error:
+        say_error(str(error))
+        return error.code
+    except CycloptsError as error:
+        say_error(f"{' '.join(str(error).split())} (see `evsched --help`)")
+        return MISUSE
+    except KeyboardInterrupt:
+        say_error("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing more can be written, not even when Python closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return answer if isinstance(answer, int) else 0

@@ -1,0 +1,71 @@
+"""Decisions as a person reads them: when, what, about whom, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+_STYLES = {
+    "AllocationBound": "green",
+    "PreemptionDecided": "bold yellow",
+    "QuotaPreemptionDecided": "bold yellow",
+    "QuotaPreemptionScheduled": "cyan",
+    "InputRejected": "red",
+    "PreemptionFailed": "dim",
+}
+
+
+def decision_table(title: str, decisions: Iterable[Mapping[str, Any]]) -> Table:
+    """Return a table of decision documents, as `replays.simulate` makes them."""
+    table = Table(title=Text(title), title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("at", justify="right", no_wrap=True)
+    table.add_column("decision", no_wrap=True)
+    table.add_column("about", overflow="fold")
+    table.add_column("why", overflow="fold")
+    for decision in decisions:
+        if decision["type"] == "CycleStarted":
+            continue
+        kind = str(decision["type"])
+        about, why = described(decision)
+        table.add_row(f"{decision['at']} s", Text(kind, style=_STYLES.get(kind, "")), Text(about), Text(why))
+    return table
+
+
+def described(decision: Mapping[str, Any]) -> tuple[str, str]:
+    """Return whom a decision is about, and why it was taken."""
+    subject = str(decision.get("ask") or decision.get("queue") or decision.get("allocation") or decision.get("application") or "")
+    if decision.get("node"):
+        subject += f" on {decision['node']}"
+    if decision.get("flavors"):
+        subject += " with " + ", ".join(f"{resource}: {flavor}" for resource, flavor in sorted(decision["flavors"].items()))
+    victims = decision.get("victims") or ()
+    if victims:
+        subject += " ← " + ", ".join(_victim(victim) for victim in victims)
+    return subject.strip(), _why(decision, victims)
+
+
+def _victim(victim: Any) -> str:
+    return f"{victim['id']} ({victim['queue']})" if isinstance(victim, Mapping) else str(victim)
+
+
+def _why(decision: Mapping[str, Any], victims: Iterable[Any]) -> str:
+    parts = [str(decision["reason"])] if decision.get("reason") else []
+    if decision.get("algorithm"):
+        parts.append(f"{decision['algorithm']} preemption")
+    parts += sorted({str(victim["reason"]) for victim in victims if isinstance(victim, Mapping)})
+    if decision.get("target"):
+        parts.append("above the maximum: " + _amounts(decision["target"]))
+    if decision.get("unmet"):
+        parts.append("stays: " + _amounts(decision["unmet"]))
+    if "fires_at" in decision:
+        parts.append(f"will fire at {decision['fires_at']} s")
+    if decision.get("rule"):
+        parts.append(f"placement rule {decision['rule']}")
+    return "; ".join(parts)
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in sorted(amounts.items()))
