@@ -51,7 +51,7 @@ class TemplateSpec(Spec, frozen=True, kw_only=True):
     maximum: Amounts | None = None
     max_applications: Annotated[int, Meta(ge=0)] = 0
     properties: dict[str, str] = {}
-    quota_preemption_delay_ms: int | None = None
+    quota_preemption_delay_ms: Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | None = None
 
 
 class QueueSpec(Spec, frozen=True, kw_only=True):
@@ -60,8 +60,8 @@ class QueueSpec(Spec, frozen=True, kw_only=True):
     Attributes:
         name: The last part of the path, lower case; ``root`` at the top.
         parent: True when the queue holds queues and never applications.
+        maximum: In a file a zero counts as not set, as for the real loader; a zero here lets nobody use the resource.
         quota_preemption_delay_ms: ``resources: quota.preemption.delay`` (seconds in the file); None when absent.
-        line: Line of the file, 0 when unknown. For messages only.
     """
 
     name: str
@@ -69,7 +69,7 @@ class QueueSpec(Spec, frozen=True, kw_only=True):
     queues: tuple[QueueSpec, ...] = ()
     guaranteed: Amounts | None = None
     maximum: Amounts | None = None
-    quota_preemption_delay_ms: int | None = None
+    quota_preemption_delay_ms: Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | None = None
     max_applications: Annotated[int, Meta(ge=0)] = 0
     submit_acl: str = ""
     admin_acl: str = ""
@@ -114,6 +114,7 @@ class YunikornSpec(Spec, frozen=True, kw_only=True, tag="yunikorn", tag_field="f
     """One partition of queues.yaml.
 
     Attributes:
+        limits: The limits of the partition as written; those that hold are the root queue's, which has them too.
         eviction_grace_ms: Time a victim has to leave before its eviction is repeated.
         eviction_attempts: How often an eviction is asked for before the preemption is withdrawn.
         cost: Name of the cost function that chooses among lawful plans.
@@ -165,7 +166,7 @@ class CohortSpec(Spec, frozen=True, kw_only=True):
     name: str
     parent: str | None = None
     groups: tuple[ResourceGroupSpec, ...] = ()
-    weight_nano: Annotated[int, Meta(ge=0)] = 1_000_000_000
+    weight_nano: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1_000_000_000
     """Fair sharing weight in billionths, exact."""
 
 
@@ -175,7 +176,8 @@ class ClusterQueueSpec(Spec, frozen=True, kw_only=True):
     Attributes:
         max_priority_threshold: ``borrowWithinCohort.maxPriorityThreshold``; None: no threshold.
         quota_preemption_delay_ms: From our annotation; 0: a lowered nominal quota evicts nobody.
-        accepts_all_namespaces: False when ``namespaceSelector`` is null: nobody may submit.
+        accepts_all_namespaces: False when ``namespaceSelector`` is null (nobody may submit) or names namespaces.
+        namespaces: The namespaces that may submit when not all may.
     """
 
     name: str
@@ -185,14 +187,15 @@ class ClusterQueueSpec(Spec, frozen=True, kw_only=True):
     within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
     reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] = "Never"
     borrow_within_cohort: Literal["Never", "LowerPriority"] = "Never"
-    max_priority_threshold: int | None = None
+    max_priority_threshold: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
     when_can_borrow: Literal["MayStopSearch", "TryNextFlavor"] = "MayStopSearch"
     when_can_preempt: Literal["MayStopSearch", "TryNextFlavor"] = "TryNextFlavor"
     preference: Literal["BorrowingOverPreemption", "PreemptionOverBorrowing"] | None = None
-    weight_nano: Annotated[int, Meta(ge=0)] = 1_000_000_000
+    weight_nano: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1_000_000_000
     stop_policy: Literal["None", "Hold", "HoldAndDrain"] = "None"
     accepts_all_namespaces: bool = True
-    quota_preemption_delay_ms: int = 0
+    namespaces: tuple[str, ...] = ()
+    quota_preemption_delay_ms: Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] = 0
 
 
 class FlavorSpec(Spec, frozen=True, kw_only=True):
@@ -217,6 +220,11 @@ class KueueSpec(Spec, frozen=True, kw_only=True, tag="kueue", tag_field="format"
     Attributes:
         fair_strategies: In their order; empty when the classic algorithm is used.
         priority_classes: WorkloadPriorityClass name to value.
+        preempt_within_nominal: Gate FairSharingPreemptWithinNominal: an ask within its nominal quota preempts without looking at
+            shares.
+        recompute_on_overlap: Gate RecomputeAssignmentUponPreemptionTargetsOverlap: an ask whose victims another ask of the cycle
+            took already searches again.
+        prioritize_non_borrowing: Gate FairSharingPrioritizeNonBorrowing: who does not borrow is considered first.
     """
 
     partition: str = "default"
@@ -224,9 +232,12 @@ class KueueSpec(Spec, frozen=True, kw_only=True, tag="kueue", tag_field="format"
     cohorts: tuple[CohortSpec, ...] = ()
     cluster_queues: tuple[ClusterQueueSpec, ...] = ()
     local_queues: tuple[LocalQueueSpec, ...] = ()
-    priority_classes: dict[str, int] = {}
+    priority_classes: dict[str, Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]] = {}
     fair_sharing: bool = False
     fair_strategies: tuple[Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"], ...] = ()
+    preempt_within_nominal: bool = True
+    recompute_on_overlap: bool = True
+    prioritize_non_borrowing: bool = True
 
 
 Configuration = YunikornSpec | KueueSpec

@@ -35,6 +35,19 @@ QUOTA_DELAY = "quota.preemption.delay"
 BACKOFF = "application.unschedasks.backoff"
 BACKOFF_DELAY = "application.unschedasks.backoff.delay"
 
+KEYS = (
+    PREEMPTION_POLICY,
+    PREEMPTION_DELAY,
+    PRIORITY_POLICY,
+    PRIORITY_OFFSET,
+    SORT_POLICY,
+    SORT_PRIORITY,
+    QUOTA_DELAY,
+    BACKOFF,
+    BACKOFF_DELAY,
+)
+"""All properties that have a meaning."""
+
 DEFAULT_PREEMPTION_DELAY_MS = 30_000
 DEFAULT_BACKOFF_DELAY_MS = 30_000
 LARGE_OFFSET = 999_999_999

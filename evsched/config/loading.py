@@ -1,0 +1,185 @@
+"""Loading configurations: files, folders and mappings to the model, refused as a whole where anything is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from events.configuration import Configuration, KueueSpec
+from evsched.config.document import MAX_BYTES, Node, from_object, parse_yaml
+from evsched.config.errors import ConfigurationError, Fault
+from evsched.config.manifests import read_manifests
+from evsched.config.places import Places
+from evsched.config.queues_yaml import read_queues
+from evsched.config.reading import Reader
+from evsched.core import rules
+
+SUFFIXES = (".yaml", ".yml", ".json")
+"""What is read of a folder."""
+
+_SOURCE = "config"
+
+
+class Loaded(Struct, frozen=True, kw_only=True):
+    """Configurations that passed every check.
+
+    Attributes:
+        configurations: One for each partition.
+        warnings: What was accepted but is worth knowing.
+        text: What was read, for audits; several files are joined as documents of one, each after a line that names its file.
+    """
+
+    configurations: tuple[Configuration, ...]
+    warnings: tuple[Fault, ...] = ()
+    text: str = ""
+
+
+def load(paths: Iterable[str | Path]) -> Loaded:
+    """Load configuration files; the format is told by their content.
+
+    Args:
+        paths: One queues.yaml, or any number of files and folders with Kueue manifests. A folder stands for its ``.yaml``,
+            ``.yml`` and ``.json`` files, those of its folders included, in the order of their names.
+
+    Raises:
+        ConfigurationError: Something is wrong, with everything that is.
+    """
+    texts = [(str(path), _read(path)) for path in _files(paths)]
+    if not texts:
+        raise ConfigurationError((Fault(_SOURCE, 0, "", f"found no file, expected one of {', '.join(SUFFIXES)}"),))
+    return load_texts(texts)
+
+
+def load_texts(texts: Iterable[tuple[str, str]]) -> Loaded:
+    """Load configuration texts, each with the name that its faults carry.
+
+    Raises:
+        ConfigurationError: As `load`.
+    """
+    named = tuple(texts)
+    documents: list[Node] = []
+    faults: list[Fault] = []
+    for source, text in named:
+        try:
+            documents.extend(parse_yaml(text, source))
+        except ConfigurationError as error:
+            faults.extend(error.faults)
+    if faults:
+        raise ConfigurationError(tuple(faults))
+    text = named[0][1] if len(named) == 1 else "".join(f"---\n# {source}\n{text.rstrip()}\n" for source, text in named)
+    return _loaded(tuple(documents), text)
+
+
+def load_mapping(form: str, document: Any, source: str = _SOURCE) -> Loaded:
+    """Load a configuration that was parsed elsewhere, as the ``config`` of a scenario file.
+
+    Two rules that only a file must keep give a warning here (`evsched.core.problem.Problem.advisory`).
+
+    Args:
+        form: ``yunikorn``: ``document`` is that of a queues.yaml; ``kueue``: it is a list of manifests.
+        document: What a JSON or YAML parser made of it.
+        source: The name that faults carry.
+
+    Raises:
+        ConfigurationError: As `load`.
+    """
+    match form:
+        case "yunikorn":
+            return _loaded_queues(from_object(document, source, "queues"), direct=True)
+        case "kueue":
+            node = from_object(document, source, "objects")
+            if node.kind != "list":
+                raise ConfigurationError((node.fault(f"found {node.found()}, expected a list of manifests"),))
+            return _loaded_manifests(tuple(node.items), direct=True)
+        case _:
+            raise ConfigurationError((Fault(source, 0, "format", f"found {form!r}, expected yunikorn or kueue"),))
+
+
+def from_mapping(form: str, document: Any, source: str = _SOURCE) -> tuple[Configuration, ...]:
+    """Return the configurations of `load_mapping`, one for each partition.
+
+    Raises:
+        ConfigurationError: As `load`.
+    """
+    return load_mapping(form, document, source).configurations
+
+
+def _loaded(documents: tuple[Node, ...], text: str) -> Loaded:
+    """Return the configurations of documents whose format is told by their content."""
+    queues = [document for document in documents if "partitions" in document.fields]
+    if queues and len(documents) > 1:
+        message = "found a queues.yaml beside other documents, expected it alone"
+        raise ConfigurationError((queues[0].fault(message),))
+    if queues:
+        loaded = _loaded_queues(queues[0])
+    elif any("kind" in document.fields or "apiVersion" in document.fields for document in documents):
+        loaded = _loaded_manifests(documents)
+    else:
+        fault = documents[0].fault if documents else Node(_SOURCE, "", 0, "null").fault
+        raise ConfigurationError((fault("found neither partitions (queues.yaml) nor kind and apiVersion (Kueue manifests)"),))
+    return Loaded(configurations=loaded.configurations, warnings=loaded.warnings, text=text)
+
+
+def _loaded_queues(document: Node, *, direct: bool = False) -> Loaded:
+    """Return the partitions of a queues.yaml document."""
+    reader, places = Reader(), Places()
+    specs = read_queues(document, reader, places)
+    reader.finish()
+    seen: set[str] = set()
+    for index, spec in enumerate(specs):
+        if spec.partition in seen:
+            node = document.fields["partitions"].items[index]
+            reader.refuse(node, f"found partition {spec.partition} a second time, expected once")
+        seen.add(spec.partition)
+    return _judged(specs, document, (reader, places), direct=direct)
+
+
+def _loaded_manifests(documents: tuple[Node, ...], *, direct: bool = False) -> Loaded:
+    """Return the configuration of Kueue manifests."""
+    reader, places = Reader(), Places()
+    spec = read_manifests(documents, reader, places)
+    reader.finish()
+    whole = documents[0] if documents else Node(_SOURCE, "", 0, "null")
+    for problem in rules.remarks(spec):
+        reader.warnings.append(places.fault(problem, whole))
+    return _judged((spec,), whole, (reader, places), direct=direct)
+
+
+def _judged(specs: tuple[Configuration, ...], whole: Node, read: tuple[Reader, Places], *, direct: bool) -> Loaded:
+    """Return configurations that break no rule; what only a file is refused for is a warning where they are given directly."""
+    reader, places = read
+    for spec in specs:
+        found = places if isinstance(spec, KueueSpec) else places.within(spec.partition)
+        for problem in rules.file_problems(spec):
+            (reader.warnings if direct and problem.advisory else reader.faults).append(found.fault(problem, whole))
+    reader.finish()
+    return Loaded(configurations=specs, warnings=tuple(reader.warnings))
+
+
+def _files(paths: Iterable[str | Path]) -> list[Path]:
+    """Return the files that paths stand for, folders resolved."""
+    files: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            files.extend(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
+        else:
+            files.append(path)
+    return files
+
+
+def _read(path: Path) -> str:
+    """Return the text of a file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError((Fault(str(path), 0, "", f"cannot be read: {error.strerror}"),)) from error
+    if len(data) > MAX_BYTES:
+        raise ConfigurationError((Fault(str(path), 0, "", f"found more than {MAX_BYTES} bytes, expected at most that"),))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError((Fault(str(path), 0, "", f"is no UTF-8 text: {error.reason} at byte {error.start}"),)) from error

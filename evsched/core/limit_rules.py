@@ -1,0 +1,94 @@
+"""The rules of limits on users and groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from events.configuration import Amounts, LimitSpec, QueueSpec, YunikornSpec
+from evsched.core.problem import Problem
+from evsched.core.quantity import format_amount
+
+WILDCARD = "*"
+
+_NAME = re.compile(r"\*|[A-Za-z0-9_][A-Za-z0-9_.:#/@+-]{0,251}\$?")
+
+Kind = Literal["user", "group"]
+_Held = dict[tuple[Kind, str], LimitSpec]
+"""The limits of one queue by whom they limit."""
+
+
+def limit_problems(spec: YunikornSpec) -> list[Problem]:
+    """Return every rule that the limits of a partition's queues break, parents before their children."""
+    return list(_queue(spec.root, "root", ()))
+
+
+def _queue(queue: QueueSpec, path: str, above: tuple[tuple[str, _Held], ...]) -> Iterator[Problem]:
+    """Check the limits of a queue and of everything below it; ``above`` are those of its ancestors, root first."""
+    subject = f"queue {path}"
+    held: _Held = {}
+    for index, limit in enumerate(queue.limits):
+        field = f"limits[{index}]"
+        yield from _shape(subject, field, limit)
+        yield from _names(subject, field, limit, held)
+        yield from _under_queue(subject, field, limit, queue)
+        yield from _under_ancestors(subject, field, limit, above)
+    for child in queue.queues:
+        yield from _queue(child, f"{path}.{child.name}", (*above, (path, held)))
+
+
+def _shape(subject: str, field: str, limit: LimitSpec) -> Iterator[Problem]:
+    """Check that a limit limits somebody in something."""
+    if not limit.users and not limit.groups:
+        yield Problem(subject, field, f"{subject}: {field} names nobody, expected users or groups")
+    if not limit.max_applications and not any((limit.max_resources or {}).values()):
+        yield Problem(subject, field, f"{subject}: {field} limits nothing, expected maxresources or maxapplications")
+
+
+def _names(subject: str, field: str, limit: LimitSpec, held: _Held) -> Iterator[Problem]:
+    """Check names, their order and that each has one limit; what is found is added to ``held``."""
+    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (("user", limit.users), ("group", limit.groups))
+    for kind, names in kinds:
+        place = f"{field}.{kind}s"
+        for name in names:
+            if not _NAME.fullmatch(name):
+                yield Problem(subject, place, f"{subject}: {field} has the {kind} name {name[:64]!r}, expected a name or *")
+            if (kind, name) in held:
+                yield Problem(subject, place, f"{subject}: {field} limits {kind} {name} a second time, expected once")
+            elif (kind, WILDCARD) in held:
+                yield Problem(subject, place, f"{subject}: {field} limits {kind} {name} behind *, expected * last")
+            if kind == "group" and name == WILDCARD and not any(key[0] == "group" for key in held):
+                yield Problem(subject, place, f"{subject}: {field} limits group * alone, expected a named group before it")
+            held[kind, name] = limit
+
+
+def _under_queue(subject: str, field: str, limit: LimitSpec, queue: QueueSpec) -> Iterator[Problem]:
+    """Check a limit against what the queue itself may use."""
+    yield from _under(subject, field, limit, (queue.maximum or {}, queue.max_applications, "the queue"))
+
+
+def _under_ancestors(subject: str, field: str, limit: LimitSpec, above: tuple[tuple[str, _Held], ...]) -> Iterator[Problem]:
+    """Check a limit against those of the same name, or of ``*``, in the queues above."""
+    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (("user", limit.users), ("group", limit.groups))
+    for path, held in above:
+        for kind, names in kinds:
+            for name in names:
+                higher = held.get((kind, name), held.get((kind, WILDCARD)))
+                if higher is not None:
+                    whose = f"{kind} {name} in queue {path}"
+                    yield from _under(subject, field, limit, (higher.max_resources or {}, higher.max_applications, whose))
+
+
+def _under(subject: str, field: str, limit: LimitSpec, most: tuple[Amounts, int, str]) -> Iterator[Problem]:
+    """Check a limit against another one, where both limit."""
+    resources, applications, whose = most
+    for resource, amount in (limit.max_resources or {}).items():
+        if amount > resources.get(resource, amount):
+            found, expected = format_amount(resource, amount), format_amount(resource, resources[resource])
+            message = f"{subject}: {field} maxresources {resource} {found} is above {expected} of {whose}, expected at most that"
+            yield Problem(subject, f"{field}.maxresources.{resource}", message)
+    if 0 < applications < limit.max_applications:
+        found = f"{field} maxapplications {limit.max_applications}"
+        message = f"{subject}: {found} is above {applications} of {whose}, expected at most that"
+        yield Problem(subject, f"{field}.maxapplications", message)

@@ -1,0 +1,135 @@
+"""The rules of placement rules, and what a filter's regular expression may be.
+
+A filter with one entry may be a regular expression. Names of users come from outside, and Python's engine needs exponential
+time for some patterns, so a pattern is taken only where its time is bounded by its shape: no repeated group, at most two
+unbounded repeats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from events.configuration import FilterSpec, PlacementRuleSpec, QueueSpec, YunikornSpec
+from evsched.core.problem import Problem
+
+MAX_PATTERN = 256
+MAX_RULES = 100
+MAX_CHAIN = 32
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:#/@+-]{0,252}\$?")
+"""An entry of a filter that is a name; one that is alone and none is a regular expression."""
+
+_QUEUE_NAME = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
+_REPEATED_GROUP = re.compile(r"(?<!\\)(?:\\\\)*\)[*+{]")
+_UNBOUNDED = re.compile(r"(?<!\\)(?:\\\\)*(?:[*+]|\{[0-9]*,\})")
+_COUNTED = re.compile(r"\{([0-9]*),?([0-9]*)\}")
+_MAX_COUNT = 64
+
+
+def placement_problems(spec: YunikornSpec) -> list[Problem]:
+    """Return every rule that the placement rules of a partition break, in their order."""
+    subject = f"partition {spec.partition}"
+    found = []
+    if len(spec.placement_rules) > MAX_RULES:
+        number = len(spec.placement_rules)
+        found.append(Problem(subject, "placementrules", f"{subject}: has {number} placement rules, expected at most {MAX_RULES}"))
+    for index, rule in enumerate(spec.placement_rules[:MAX_RULES]):
+        found += _rule(subject, f"placementrules[{index}]", rule, spec.root)
+    return found
+
+
+def pattern_problem(text: str) -> str:
+    """Return why a text may not be a filter's regular expression; empty when it may."""
+    if len(text) > MAX_PATTERN:
+        return f"has {len(text)} characters, expected at most {MAX_PATTERN}"
+    if "(?" in text or re.search(r"\\[1-9]", text):
+        return "uses a group extension or a reference to a group, expected neither"
+    if _REPEATED_GROUP.search(text) or len(_UNBOUNDED.findall(text)) > 2:  # noqa: PLR2004 - the bound the module speaks of
+        return "repeats a group or has more than two unbounded repeats, expected a pattern whose time is bounded"
+    if any(int(number or 0) > _MAX_COUNT for pair in _COUNTED.findall(text) for number in pair):
+        return f"repeats more than {_MAX_COUNT} times, expected at most that"
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"is no regular expression: {error}"
+    return ""
+
+
+def _rule(subject: str, field: str, rule: PlacementRuleSpec, root: QueueSpec) -> Iterator[Problem]:
+    """Check a rule with its parent rules."""
+    chain = []
+    level: PlacementRuleSpec | None = rule
+    place = field
+    while level is not None:
+        chain.append((place, level))
+        level, place = level.parent, f"{place}.parent"
+        if len(chain) > MAX_CHAIN:
+            yield Problem(subject, field, f"{subject}: {field} has more than {MAX_CHAIN} parent rules, expected fewer")
+            return
+    before = 0
+    for place, level in chain:
+        for problem in _level(subject, place, level):
+            before += 1
+            yield problem
+    if not before:
+        yield from _static(subject, chain, root)
+
+
+def _level(subject: str, field: str, rule: PlacementRuleSpec) -> Iterator[Problem]:
+    """Check one rule by itself."""
+    if rule.name in {"fixed", "tag"} and not rule.value:
+        what = "the queue" if rule.name == "fixed" else "the name of the tag"
+        yield Problem(subject, field, f"{subject}: {field} is a {rule.name} rule without a value, expected {what}")
+    if rule.name == "fixed" and not all(_QUEUE_NAME.fullmatch(part) for part in rule.value.split(".")) and rule.value:
+        yield Problem(
+            subject, f"{field}.value", f"{subject}: {field} has the value {rule.value[:64]!r}, expected the path of a queue"
+        )
+    if rule.filter is not None:
+        yield from _filter(subject, f"{field}.filter", rule.filter)
+
+
+def _filter(subject: str, field: str, filter_: FilterSpec) -> Iterator[Problem]:
+    """Check a filter: names, or one regular expression."""
+    for name, entries in (("users", filter_.users), ("groups", filter_.groups)):
+        for entry in entries:
+            if PLAIN_NAME.fullmatch(entry):
+                continue
+            why = pattern_problem(entry) if len(entries) == 1 and entry else "is no name, expected names where there are several"
+            if why:
+                yield Problem(subject, f"{field}.{name}", f"{subject}: {field} entry {entry[:64]!r} {why}")
+
+
+def _static(subject: str, chain: list[tuple[str, PlacementRuleSpec]], root: QueueSpec) -> Iterator[Problem]:
+    """Check that the queues a chain names from the top exist or may be created, and that it can end in a leaf.
+
+    The chain comes with the rule itself first and its outermost parent last. A full path makes the parents above it of no
+    meaning.
+    """
+    start = next((i for i, (_, rule) in enumerate(chain) if rule.name == "fixed" and _is_full(rule.value)), len(chain) - 1)
+    queue: QueueSpec | None = root
+    path = "root"
+    for place, rule in reversed(chain[: start + 1]):
+        if rule.name != "fixed":
+            if queue is not None and not queue.parent:
+                yield Problem(subject, place, f"{subject}: {place} would create queues below {path}, which is a leaf")
+            return
+        parts = [part.lower() for part in rule.value.split(".")]
+        for part in parts[1:] if _is_full(rule.value) else parts:
+            if queue is not None and not queue.parent:
+                yield Problem(subject, place, f"{subject}: {place} names {part} below queue {path}, which is a leaf")
+                return
+            queue = next((child for child in queue.queues if child.name == part), None) if queue is not None else None
+            path = f"{path}.{part}"
+            if queue is None and not rule.create:
+                yield Problem(
+                    subject, place, f"{subject}: {place} names queue {path}, which does not exist and may not be created"
+                )
+                return
+    if queue is not None and queue.parent:
+        yield Problem(subject, chain[0][0], f"{subject}: {chain[0][0]} ends in queue {path}, which is a parent, expected a leaf")
+
+
+def _is_full(value: str) -> bool:
+    """Return whether the value of a fixed rule is a path from root."""
+    return value.lower() == "root" or value.lower().startswith("root.")

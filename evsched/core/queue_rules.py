@@ -1,0 +1,224 @@
+"""The rules of a partition of queues.yaml: the tree, its resources, its access lists and templates.
+
+Limits of users and groups are judged in `evsched.core.limit_rules`, placement rules in `evsched.core.placement_rules`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from events.configuration import MAX_AMOUNT, Amounts, QueueSpec, YunikornSpec
+from evsched.core.limit_rules import limit_problems
+from evsched.core.placement_rules import placement_problems
+from evsched.core.problem import Problem
+from evsched.core.quantity import MAX_INT64, format_amount
+from evsched.core.settings import QueueSettings, resolve
+
+MAX_QUEUE_DEPTH = 32
+"""Queues below queues, root included."""
+
+MAX_QUEUES = 20_000
+MAX_TEXT = 4096
+
+_QUEUE_NAME = re.compile(r"[a-z0-9_:#/@-]{1,64}")
+_RESOURCE_NAME = re.compile(r"[^\x00-\x20\x7f-\xa0]{1,253}")
+_ACL = re.compile(r"\*|(?:[^\s,]+(?:,[^\s,]+)*)?(?: (?:[^\s,]+(?:,[^\s,]+)*)?)?")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class _Above(Struct, frozen=True, gc=False):
+    """What the queues above say about a queue.
+
+    Attributes:
+        maximum: By resource, the lowest maximum above and the path of the queue that has it.
+        maximum_of: The path of the queue with that maximum, by resource.
+        max_applications: Of the parent; 0: none.
+    """
+
+    path: str = ""
+    maximum: Amounts = {}
+    maximum_of: dict[str, str] = {}
+    max_applications: int = 0
+    settings: QueueSettings | None = None
+
+
+def queue_problems(spec: YunikornSpec) -> list[Problem]:
+    """Return every rule that a partition breaks: its name, its queues in the order of the file, limits, placement rules."""
+    subject = f"partition {spec.partition}"
+    found = []
+    if not spec.partition or len(spec.partition) > MAX_TEXT or _CONTROL.search(spec.partition):
+        found.append(Problem(subject, "name", f"partition: found the name {spec.partition[:64]!r}, expected printable text"))
+    if spec.root.name != "root":
+        found.append(Problem("queue root", "name", f"queue root: found the name {spec.root.name[:64]!r}, expected root"))
+    if not spec.root.parent:
+        found.append(Problem("queue root", "parent", "queue root: is a leaf, expected it to hold queues"))
+    found += _amounts(subject, "preemption.pace.resources", spec.pace.max_resources, "at most preempted")
+    too_large = _too_large(spec.root)
+    if too_large is not None:
+        return [*found, too_large]
+    return [*found, *_queue(spec.root, _Above()), *limit_problems(spec), *placement_problems(spec)]
+
+
+def _too_large(root: QueueSpec) -> Problem | None:
+    """Return why a tree is not even looked into, found without following it to any depth."""
+    stack = [(root, "root", 1)]
+    number = 0
+    while stack:
+        queue, path, depth = stack.pop()
+        number += 1
+        if depth > MAX_QUEUE_DEPTH or number > MAX_QUEUES:
+            expected = f"expected at most {MAX_QUEUE_DEPTH} levels and {MAX_QUEUES} queues"
+            return Problem(f"queue {path}", "queues", f"queue {path[:253]}: is too deep or one too many, {expected}")
+        stack.extend((child, f"{path}.{child.name}", depth + 1) for child in queue.queues)
+    return None
+
+
+def _queue(queue: QueueSpec, above: _Above) -> Iterator[Problem]:
+    """Check a queue and everything below it."""
+    path = f"{above.path}.{queue.name}" if above.path else queue.name
+    subject = f"queue {path}"
+    if not _QUEUE_NAME.fullmatch(queue.name):
+        yield Problem(
+            subject,
+            "name",
+            f"queue {above.path}: found the queue name {queue.name[:64]!r}, expected 1 to 64 letters, digits or _:#/@-",
+        )
+    if queue.queues and not queue.parent:
+        yield Problem(subject, "parent", f"{subject}: holds queues and is marked as a leaf, expected a parent")
+    settings = resolve(queue.properties, above.settings, leaf=not queue.parent, quota_delay_ms=queue.quota_preemption_delay_ms)
+    yield from _own_resources(subject, queue.guaranteed, queue.maximum, settings.quota_preemption_delay_ms)
+    yield from _under_maximum(subject, queue, above)
+    yield from _children_guarantees(subject, queue, above)
+    yield from _applications(subject, queue, above)
+    yield from _texts(subject, queue)
+    yield from _template(subject, queue, settings)
+    below = _below(path, queue, above, settings)
+    seen: dict[str, bool] = {}
+    for child in queue.queues:
+        name = child.name.lower()
+        if name in seen:
+            yield Problem(f"queue {path}.{child.name}", "name", f"queue {path}.{name}: is there a second time, expected once")
+        seen[name] = True
+        yield from _queue(child, below)
+
+
+def _below(path: str, queue: QueueSpec, above: _Above, settings: QueueSettings) -> _Above:
+    """Return what a queue and those above it say about its children."""
+    maximum, maximum_of = dict(above.maximum), dict(above.maximum_of)
+    for resource, amount in (queue.maximum or {}).items():
+        if resource not in maximum or amount <= maximum[resource]:
+            maximum[resource], maximum_of[resource] = amount, path
+    return _Above(path, maximum, maximum_of, queue.max_applications, settings)
+
+
+def _own_resources(subject: str, guaranteed: Amounts | None, maximum: Amounts | None, delay_ms: int) -> Iterator[Problem]:
+    """Check guarantee against maximum.
+
+    With a delay of quota enforcement the maximum must be above the guarantee, in each type set in both, else not below it
+    (quota_enforcement, "Meaningful Quota Decrease"). Where both are equal nothing can go wrong, as no victim is taken from what
+    is guaranteed; so only a file is refused for it.
+    """
+    yield from _amounts(subject, "resources.guaranteed", guaranteed, "guaranteed")
+    yield from _amounts(subject, "resources.max", maximum, "max")
+    for resource, amount in (maximum or {}).items():
+        least = (guaranteed or {}).get(resource)
+        if least is None or amount > least:
+            continue
+        found = f"max {resource} {format_amount(resource, amount)}"
+        expected = f"guaranteed {format_amount(resource, least)}"
+        if amount < least:
+            yield Problem(subject, f"resources.max.{resource}", f"{subject}: {found} is below {expected}, expected at least that")
+        elif delay_ms > 0:
+            message = f"{subject}: {found} equals {expected}, expected more because a quota.preemption.delay is set"
+            yield Problem(subject, f"resources.max.{resource}", message, advisory=True)
+
+
+def _amounts(subject: str, field: str, amounts: Amounts | None, name: str) -> Iterator[Problem]:
+    """Check names and bounds, for configurations that were not read from a file."""
+    for resource, amount in (amounts or {}).items():
+        if not _RESOURCE_NAME.fullmatch(resource):
+            yield Problem(subject, field, f"{subject}: found the resource {resource[:64]!r}, expected a name without spaces")
+        if not 0 <= amount <= MAX_AMOUNT:
+            yield Problem(
+                subject, f"{field}.{resource}", f"{subject}: {name} {resource} is out of bounds, expected 0 to {MAX_AMOUNT}"
+            )
+
+
+def _under_maximum(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Problem]:
+    """Check maximum and guarantee against what the queues above may use at most."""
+    for name, field, amounts in (("max", "max", queue.maximum), ("guaranteed", "guaranteed", queue.guaranteed)):
+        for resource, amount in (amounts or {}).items():
+            most = above.maximum.get(resource)
+            if most is not None and amount > most:
+                found = f"{name} {resource} {format_amount(resource, amount)}"
+                expected = f"max {format_amount(resource, most)} of queue {above.maximum_of[resource]}"
+                yield Problem(
+                    subject, f"resources.{field}.{resource}", f"{subject}: {found} is above {expected}, expected at most that"
+                )
+
+
+def _children_guarantees(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Problem]:
+    """Check that a queue can keep what its children are guaranteed together."""
+    total: Amounts = {}
+    for child in queue.queues:
+        for resource, amount in (child.guaranteed or {}).items():
+            total[resource] = total.get(resource, 0) + amount
+    maximum = {**above.maximum, **(queue.maximum or {})}
+    for resource, amount in total.items():
+        if amount > MAX_INT64:
+            yield Problem(subject, "queues", f"{subject}: guarantees of {resource} below add up to more than {MAX_INT64}")
+            continue
+        for name, most in (("guaranteed", (queue.guaranteed or {}).get(resource)), ("max", maximum.get(resource))):
+            if most is not None and amount > most:
+                found = f"guarantees of {resource} below add up to {format_amount(resource, amount)}"
+                message = f"{subject}: {found}, expected at most {name} {format_amount(resource, most)}"
+                yield Problem(subject, f"resources.{name}.{resource}", message)
+                break
+
+
+def _applications(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Problem]:
+    """Check the number of applications against the parent's."""
+    most = above.max_applications
+    if most and not 0 < queue.max_applications <= most:
+        found = queue.max_applications or "not limited"
+        message = f"{subject}: maxapplications is {found}, expected 1 to {most} as in queue {above.path}"
+        yield Problem(subject, "maxapplications", message)
+
+
+def _texts(subject: str, queue: QueueSpec) -> Iterator[Problem]:
+    """Check access lists and properties."""
+    for field, acl in (("submitacl", queue.submit_acl), ("adminacl", queue.admin_acl)):
+        if len(acl) > MAX_TEXT or not _ACL.fullmatch(acl):
+            expected = "expected *, or users and groups, each separated by commas, with one space between"
+            yield Problem(subject, field, f"{subject}: {field} is {acl[:64]!r}, {expected}")
+    yield from _properties(subject, "properties", queue.properties)
+
+
+def _properties(subject: str, field: str, properties: dict[str, str]) -> Iterator[Problem]:
+    """Check the bounds of properties, for configurations that were not read from a file."""
+    for key, value in properties.items():
+        if max(len(key), len(value)) > MAX_TEXT or _CONTROL.search(key) or _CONTROL.search(value):
+            yield Problem(subject, field, f"{subject}: property {key[:64]!r} is too long or holds control characters")
+
+
+def _template(subject: str, queue: QueueSpec, settings: QueueSettings) -> Iterator[Problem]:
+    """Check what dynamic queues get."""
+    template = queue.template
+    if template is None:
+        return
+    if not queue.parent:
+        yield Problem(subject, "childtemplate", f"{subject}: has a childtemplate and is a leaf, expected it on a parent only")
+    for field, amounts in (("guaranteed", template.guaranteed), ("max", template.maximum)):
+        for resource, amount in (amounts or {}).items():
+            if amount <= 0:
+                message = f"{subject}: childtemplate {field} {resource} is {amount}, expected more than 0"
+                yield Problem(subject, f"childtemplate.resources.{field}.{resource}", message)
+    dynamic = resolve(template.properties, settings, leaf=True, quota_delay_ms=template.quota_preemption_delay_ms)
+    own = _own_resources(subject, template.guaranteed, template.maximum, dynamic.quota_preemption_delay_ms)
+    for problem in own:
+        message = problem.message.replace(f"{subject}: ", f"{subject}: childtemplate ", 1)
+        yield problem._replace(field=f"childtemplate.{problem.field}", message=message)
+    yield from _properties(subject, "childtemplate.properties", template.properties)
