@@ -1,0 +1,126 @@
+"""A Kafka broker as a process of this machine, on the loopback address, with its data in a folder of its own."""
+
+import base64
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.kafka import jars
+from tests.kafka.missing import BrokerUnavailable
+from tests.kafka.properties import Ports, properties
+from tests.kafka.wire import free_ports, wait_until_ready
+
+_GUARD = Path(__file__).with_name("guard.py")
+_START_SECONDS = 90
+_STOP_SECONDS = 20
+# Start-up is most of such a broker's life, so the quick compiler alone; a benchmark passes options of its own.
+QUICK_JVM = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+class KafkaProcess:
+    """A broker that can be killed and started again on its data and its port.
+
+    Attributes:
+        bootstrap: `host:port` for clients, the same for the broker's whole life.
+        version: The release, as on Maven Central.
+        log: The file with what the broker has to say (warnings and worse).
+    """
+
+    def __init__(
+        self,
+        version: str = jars.DEFAULT_VERSION,
+        config: Mapping[str, str] | None = None,
+        jvm: tuple[str, ...] = QUICK_JVM,
+    ) -> None:
+        """Prepare a broker; `config` adds to or replaces lines of server.properties. Nothing runs before `start`."""
+        self.version = version
+        self._java = jars.java()
+        self._jars = jars.jars(version)
+        self._jvm = jvm
+        self._folder = Path(tempfile.mkdtemp(prefix="evsched-kafka-"))
+        self.log = self._folder / "broker.log"
+        ports = Ports(*free_ports(3))
+        self.bootstrap = f"127.0.0.1:{ports.client}"
+        self._internal = f"127.0.0.1:{ports.internal}"
+        self._properties = self._folder / "server.properties"
+        settings = properties("127.0.0.1", ports, self.bootstrap, str(self._folder / "data"), config)
+        self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the broker and wait until it is in service; raises BrokerUnavailable with its last words when it is not."""
+        if self.running:
+            return
+        if not (self._folder / "data").exists():
+            self._format()
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(_GUARD), *self._command("kafka.Kafka", str(self._properties))],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                start_new_session=True,
+            )
+        if not wait_until_ready(self._internal, _START_SECONDS, lambda: self.running):
+            fate = "is still not in service" if self.running else "ended by itself"
+            words = self._last_words()
+            self.stop()
+            raise BrokerUnavailable(f"Kafka {self.version} at {self.bootstrap} {fate}: {words}")
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker's process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """End the broker as a power cut does (SIGKILL); its data stays."""
+        self._end(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Shut the broker down in order (SIGTERM); its data stays."""
+        self._end(signal.SIGTERM)
+
+    def restart(self) -> None:
+        """Kill the broker if it runs, and start it again on the same data and port."""
+        self.kill()
+        self.start()
+
+    def stop(self) -> None:
+        """End the broker for good and remove its data."""
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        try:
+            if self.running:
+                os.killpg(self._process.pid, how)
+                self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        finally:
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            self._process = None
+
+    def _format(self) -> None:
+        cluster = "e" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+        tool = self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties))
+        done = subprocess.run(tool, capture_output=True, text=True, check=False, cwd=self._folder, timeout=_START_SECONDS)
+        if done.returncode:
+            raise BrokerUnavailable(f"Kafka {self.version} could not format its data folder: {done.stdout}{done.stderr}")
+
+    def _command(self, main_class: str, *arguments: str) -> list[str]:
+        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        return [self._java, *self._jvm, quiet, "-cp", f"{self._jars}/*", main_class, *arguments]
+
+    def _last_words(self) -> str:
+        return self.log.read_text(errors="replace")[-1500:].strip() or "(it said nothing)"
