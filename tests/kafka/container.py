@@ -36,10 +36,12 @@ def compose_document(
 ) -> dict[str, object]:
     """Return the Compose document of one broker with its listeners CLIENT and INTERNAL at these ports of this machine.
 
-    The image reads each line of server.properties from a variable: `log.dirs` from KAFKA_LOG_DIRS.
+    The image reads each line of server.properties from a variable: `log.dirs` from KAFKA_LOG_DIRS, a hyphen as two underscores
+    and an underscore as three.
     """
     lines = properties("0.0.0.0", _INSIDE, f"127.0.0.1:{client_port}", "/var/lib/kafka/data", config)
-    environment = {"KAFKA_" + name.replace("_", "__").replace(".", "_").upper(): value for name, value in lines.items()}
+    spelling = str.maketrans({".": "_", "-": "__", "_": "___"})
+    environment = {"KAFKA_" + name.translate(spelling).upper(): value for name, value in lines.items()}
     environment["KAFKA_HEAP_OPTS"] = "-Xms64m -Xmx512m"
     ports = [f"127.0.0.1:{client_port}:{_INSIDE.client}", f"127.0.0.1:{internal_port}:{_INSIDE.internal}"]
     return {"services": {"kafka": {"image": f"apache/kafka:{version}", "ports": ports, "environment": environment}}}
