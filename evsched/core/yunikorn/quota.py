@@ -1,37 +1,154 @@
-"""Quota enforcement (seed quota_enforcement)."""
+"""Quota enforcement: usage above a lowered maximum is preempted after a delay (seed quota_enforcement).
+
+The way of one change: `after_configuration` arms a timer by the table of `quota_timers`; the timer is state, so a restart
+loses nothing of it (the seed's "Impact of Restart" describes a scheduler that forgets; this one does not). When it fires,
+`enforce` makes a `quota_plan.Plan` and decides once: a QuotaPreemptionDecided with victims, or a QuotaPreemptionUnhelpful
+that says why nobody goes. There is no retry. While victims of an enforcement have not left, another one of the same queue is
+skipped.
+
+Fences, policies, delays and offsets of the other preemption are of no relevance here ("should not be used in conjunction").
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from events import vocabulary as v
+from events.configuration import YunikornSpec
+from evsched.core.yunikorn import quota_plan, quota_timers
+from evsched.core.yunikorn.quota_targets import over
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evsched.core.queues import Queue
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
 
+LAST_MOMENT = 2**53
+"""The latest time an event can carry; a longer delay ends there."""
 
-class Before(NamedTuple):
-    """Maximum (by type index) and delay of every queue before a configuration change, by path."""
+REASON = "quota"
+"""The rule that makes a victim of an enforcement eligible."""
 
-    maximum: dict[str, dict[int, int]]
-    delay_ms: dict[str, int]
+Before = dict[str, quota_timers.Rule]
+"""What counted for the timers before a configuration change, by path of the queue."""
 
 
 def before(state: State) -> Before:
     """Return what a configuration change will replace."""
-    queues = state.queues.values()
-    return Before(
-        {queue.path: queue.maximum for queue in queues},
-        {queue.path: queue.settings.quota_preemption_delay_ms for queue in queues},
-    )
+    return quota_timers.rules(state.queues)
+
+
+def armed(state: State) -> dict[str, Timer]:
+    """Return the quota timers by path of their queue, by due time and then id."""
+    timers = [timer for timer in state.timers.armed.values() if timer.kind == "quota"]
+    return {timer.subject: timer for timer in sorted(timers, key=lambda timer: (timer.due, timer.id))}
 
 
 def after_configuration(step: Step, old: Before | None, event: v.ConfigurationApplied) -> None:
-    """Start, restart and cancel timers."""
+    """Start, restart and cancel timers after a configuration came into force."""
+    state = step.state
+    spec = event.configuration
+    enabled = isinstance(spec, YunikornSpec) and spec.quota_preemption_enabled
+    for path, change in tuple(quota_timers.changes(old or {}, before(state), armed(state), enabled=enabled)):
+        if change.delay_ms is None:
+            step.emit(v.QuotaPreemptionCancelled, cause=event.seq, queue=path, reason=f"queue {path}: {change.reason}")
+        else:
+            at = min(step.time + change.delay_ms, LAST_MOMENT)
+            step.emit(v.QuotaPreemptionScheduled, cause=event.seq, queue=path, at=at)
 
 
 def enforce(step: Step, timer: Timer) -> None:
-    """Preempt what is used above a lowered maximum."""
-    step.emit(v.QuotaPreemptionUnhelpful, cause=timer.cause, queue=timer.subject, reason="not implemented")
+    """Enforce the maximum of a queue whose delay has passed; queues below it that are due at the same instant come first."""
+    state = step.state
+    queue = state.queues.get(timer.subject)
+    miss = state.configuration.quota_miss_percent if isinstance(state.configuration, YunikornSpec) else 100
+    if queue is None:
+        _unhelpful(step, timer.subject, timer.cause, "is not there any more")
+        return
+    for below in sorted(queue.walk(), key=lambda one: (-one.depth, one.order, one.path)):
+        due = state.timers.armed.get(quota_timers.TIMER + below.path)
+        if due is not None and due.due == timer.due:
+            enforce_maximum(step, below, below.maximum, cause=due.cause, miss_percent=miss)
+
+
+def enforce_maximum(step: Step, queue: Queue, maximum: Mapping[int, int], *, cause: int, miss_percent: int = 100) -> None:
+    """Preempt what a queue uses above a maximum, and write an event whether anybody had to go or not.
+
+    Args:
+        step: The step that decides.
+        queue: Any queue; for Kueue a ClusterQueue, whose nominal quotas are the maximum then.
+        maximum: By type index.
+        cause: The ``seq`` that the event names as its cause.
+        miss_percent: Share of the target, in percent of each type, that may stay unmet; when more would, nobody goes.
+    """
+    state = step.state
+    running = state.quota_runs.get(queue.path)
+    if running:
+        text = f"skipped, {len(running)} victims of an earlier enforcement have not left yet"
+        _unhelpful(step, queue.path, cause, text)
+        return
+    target = over(queue, maximum)
+    if not target:
+        _unhelpful(step, queue.path, cause, "uses no more than its maximum")
+        return
+    plan = quota_plan.Plan(state, queue, target)
+    if step.tracer is not None:
+        quota_plan.note(state, plan, step.tracer)
+    victims, unmet = plan.victims(), plan.unmet()
+    reason = _too_much_missed(state, plan, miss_percent) if victims else _nobody(state, plan)
+    if reason:
+        _unhelpful(step, queue.path, cause, reason, plan)
+        return
+    step.emit(
+        v.QuotaPreemptionDecided,
+        cause=cause,
+        queue=queue.path,
+        victims=tuple([v.Victim(id=one.id, queue=one.queue, reason=REASON) for one in victims]),
+        target=state.types.named(target.items()),
+        unmet=state.types.named(unmet.items()),
+    )
+
+
+def _unhelpful(step: Step, path: str, cause: int, reason: str, plan: quota_plan.Plan | None = None) -> None:
+    """Write that an enforcement preempts nobody, and why."""
+    named = step.state.types.named
+    step.emit(
+        v.QuotaPreemptionUnhelpful,
+        cause=cause,
+        queue=path,
+        reason=f"queue {path}: {reason}",
+        target=named(plan.target.items()) if plan is not None else {},
+        unmet=named(plan.unmet().items()) if plan is not None else {},
+    )
+
+
+def _too_much_missed(state: State, plan: quota_plan.Plan, miss_percent: int) -> str:
+    """Return why the plan is not good enough (quota_enforcement, "Preemption does not help"); empty when it is."""
+    names = state.types.names
+    for index, amount in sorted(plan.unmet().items(), key=lambda one: names[one[0]]):
+        if amount * 100 > miss_percent * plan.target[index]:
+            return (
+                f"{amount} of {plan.target[index]} {names[index]} above the maximum would stay, "
+                f"quota.preemption.miss allows {miss_percent} percent"
+            )
+    return ""
+
+
+def _nobody(state: State, plan: quota_plan.Plan) -> str:
+    """Return why there is no victim at all."""
+    words = {
+        "leaving": "are leaving already",
+        "required-node": "belong to their node (DaemonSet)",
+        "running": "are in queues with an enforcement of their own under way",
+        "type": "hold nothing of what is above the maximum",
+        "guarantee": "are needed for a guarantee",
+        "not-needed": "are not needed",
+    }
+    counts = dict.fromkeys(words, 0)
+    for passed in quota_plan.passed_over(state, plan):
+        counts[passed.code] += 1
+    said = ", ".join(f"{count} {words[code]}" for code, count in counts.items() if count)
+    return f"nobody can be preempted: {said}" if said else "nobody can be preempted"

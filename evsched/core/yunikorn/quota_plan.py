@@ -1,0 +1,225 @@
+"""The plan of one quota enforcement: whom to tell to go so that a queue comes down to its maximum (quota_enforcement).
+
+A leaf's target is taken from its candidates in the seed's order. A parent's is shared out among its children
+(`quota_targets`) and taken from each in the same way, down to the leaves; what a child cannot give is offered to the others
+until nothing moves.
+
+The last victim of each leaf may hold more than what was left of the target ("preempted to free up resources until we reach
+the target"), so after all children have given, somebody may have become superfluous. Whoever is worth most stays first: the
+victims are gone through from the end of the seed's order, and everyone stays without whom the target is met as well as with
+him. That may make room within a guarantee for somebody who could not go before; therefore taking and sparing are repeated
+until nothing changes. In the end nobody goes in vain, and nobody else could lawfully go who would bring a type nearer to its
+target.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from evsched.core.yunikorn.quota_targets import releasable, shares
+from evsched.core.yunikorn.quota_victims import Leaf, candidate_order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evsched.core.queues import Queue
+    from evsched.core.state import State
+    from evsched.core.step import Tracer
+    from evsched.core.workloads import Allocation
+
+
+class Plan:
+    """Victims for one target, before anything is decided.
+
+    Attributes:
+        queue: The queue that has to come down.
+        target: What has to go, by type index, positive.
+    """
+
+    def __init__(self, state: State, queue: Queue, target: Mapping[int, int]) -> None:
+        """Choose the victims; the state is only read."""
+        self.queue = queue
+        self.target = dict(target)
+        self._state = state
+        self._taken: dict[str, list[int]] = {}
+        self._leaves: dict[str, Leaf] = {}
+        while self._take(queue, self.unmet()) and self._spare():
+            pass
+
+    def unmet(self) -> dict[int, int]:
+        """Return what of the target would stay, by type index, positive amounts only."""
+        taken = self._taken.get(self.queue.path)
+        if taken is None:
+            return dict(self.target)
+        return {index: amount - taken[index] for index, amount in self.target.items() if taken[index] < amount}
+
+    def victims(self) -> list[Allocation]:
+        """Return who has to go: leaf by leaf in the order of the configuration, each in the seed's order."""
+        leaves = sorted(self._leaves.values(), key=lambda leaf: (leaf.queue.order, leaf.queue.path))
+        return [allocation for leaf in leaves for _, allocation in leaf.going()]
+
+    # ---------------------------------------------------------------------------------------------------------------- taking
+
+    def _take(self, queue: Queue, want: Mapping[int, int]) -> dict[int, int]:
+        """Take what is wanted from a queue as far as is lawful; return what goes because of this call, of all types."""
+        if queue.leaf:
+            return self._take_from_leaf(queue, want)
+        gone: dict[int, int] = {}
+        left = dict(want)
+        children = [child for child in queue.children.values() if child.path not in self._state.quota_runs]
+        exhausted: dict[tuple[str, int], None] = {}
+        while left:
+            parts = self._parts(children, left, exhausted)
+            if not parts:
+                break
+            for child, part in parts:
+                given = self._take(child, part)
+                for index, amount in given.items():
+                    gone[index] = gone.get(index, 0) + amount
+                for index, amount in part.items():
+                    if given.get(index, 0) < amount:
+                        exhausted[child.path, index] = None
+            left = {index: amount - gone.get(index, 0) for index, amount in want.items() if gone.get(index, 0) < amount}
+        return gone
+
+    def _parts(
+        self, children: list[Queue], left: Mapping[int, int], exhausted: Mapping[tuple[str, int], None]
+    ) -> list[tuple[Queue, dict[int, int]]]:
+        """Share what is left out among the children that can still give something."""
+        parts: list[dict[int, int]] = [{} for _ in children]
+        for index, amount in left.items():
+            weights = [
+                0 if (child.path, index) in exhausted else releasable(child, index, self._taken_from(child, index))
+                for child in children
+            ]
+            for part, share in zip(parts, shares(amount, weights), strict=True):
+                if share:
+                    part[index] = share
+        return [(child, part) for child, part in zip(children, parts, strict=True) if part]
+
+    def _take_from_leaf(self, queue: Queue, want: Mapping[int, int]) -> dict[int, int]:
+        """Take from a leaf, and count it there and above."""
+        leaf = self._leaves.get(queue.path)
+        if leaf is None:
+            leaf = self._leaves[queue.path] = Leaf(self._state, queue)
+        gone = leaf.take(want, self.room(queue))
+        self._count(queue, gone, 1)
+        return gone
+
+    def _taken_from(self, queue: Queue, index: int) -> int:
+        taken = self._taken.get(queue.path)
+        return 0 if taken is None else taken[index]
+
+    def _count(self, leaf: Queue, amounts: Mapping[int, int], sign: int) -> None:
+        for queue in leaf.lineage:
+            taken = self._taken.get(queue.path)
+            if taken is None:
+                taken = self._taken[queue.path] = [0] * self._state.width
+            for index, amount in amounts.items():
+                taken[index] += sign * amount
+
+    def room(self, leaf: Queue) -> dict[int, int]:
+        """Return what may still go from a leaf before a guarantee on its path is broken, for each guaranteed type."""
+        room: dict[int, int] = {}
+        for queue in leaf.lineage:
+            for index in queue.guaranteed:
+                left = self.left(queue, index)
+                if index not in room or left < room[index]:
+                    room[index] = left
+        return room
+
+    def left(self, queue: Queue, index: int) -> int:
+        """Return what a queue would use of a type above what it is guaranteed, once the victims have gone."""
+        stays = queue.usage[index] - queue.preempting[index] - self._taken_from(queue, index)
+        return stays - queue.guaranteed.get(index, 0)
+
+    # --------------------------------------------------------------------------------------------------------------- sparing
+
+    def _spare(self) -> bool:
+        """Let everyone stay who is not needed, whoever is worth most first.
+
+        Return whether that may have made room for somebody while the target is unmet.
+        """
+        surplus = {index: self._taken_from(self.queue, index) - amount for index, amount in self.target.items()}
+        surplus = {index: amount for index, amount in surplus.items() if amount > 0}
+        shapes = self._state.types.shapes
+        # Only few shapes are small enough to be spared at all, so that most of the victims need not be sorted.
+        small = {
+            shape: None
+            for shape in {allocation.shape: None for leaf in self._leaves.values() for _, allocation in leaf.going()}
+            if self._superfluous(shapes[shape].pairs, surplus)
+        }
+        if not small:
+            return False
+        places = [
+            (leaf, place, allocation)
+            for leaf in self._leaves.values()
+            for place, allocation in leaf.going()
+            if allocation.shape in small
+        ]
+        places.sort(key=lambda one: candidate_order(one[2]), reverse=True)
+        spared = False
+        for leaf, place, allocation in places:
+            pairs = shapes[allocation.shape].pairs
+            if allocation.shape in small and self._superfluous(pairs, surplus):
+                leaf.spare(place)
+                self._count(leaf.queue, dict(pairs), -1)
+                for index, amount in pairs:
+                    if index in surplus:
+                        surplus[index] -= amount
+                spared = True
+        return spared and bool(self.unmet())
+
+    def _superfluous(self, pairs: tuple[tuple[int, int], ...], surplus: Mapping[int, int]) -> bool:
+        """Tell whether the target is met as well without these amounts."""
+        return all(amount <= surplus.get(index, 0) for index, amount in pairs if index in self.target)
+
+
+class Passed(NamedTuple):
+    """Why a candidate was passed over: its id, a stable word, and the queue whose rule decided."""
+
+    allocation: str
+    code: str
+    queue: str
+
+
+def passed_over(state: State, plan: Plan) -> list[Passed]:
+    """Return why everyone below the queue stays who does, in the order of the configuration.
+
+    Codes: ``leaving`` (told to go already), ``required-node`` (a DaemonSet's), ``running`` (its queue has an enforcement of
+    its own under way), ``type`` (holds nothing of the target), ``guarantee`` (would break the one of the queue named),
+    ``not-needed``.
+    """
+    chosen = {allocation.id: None for allocation in plan.victims()}
+    found = []
+    for leaf in plan.queue.leaves():
+        below = leaf.lineage[: leaf.depth - plan.queue.depth]
+        busy = next((queue.path for queue in below if queue.path in state.quota_runs), "")
+        for application in leaf.applications.values():
+            for allocation in application.allocations.values():
+                if allocation.id not in chosen:
+                    code, queue = ("running", busy) if busy else _code(state, plan, leaf, allocation)
+                    found.append(Passed(allocation.id, code, queue))
+    return found
+
+
+def _code(state: State, plan: Plan, leaf: Queue, allocation: Allocation) -> tuple[str, str]:
+    if allocation.told:
+        return "leaving", allocation.quota_of
+    if allocation.required_node is not None:
+        return "required-node", leaf.path
+    pairs = state.types.shapes[allocation.shape].pairs
+    if not any(index in plan.target for index, _ in pairs):
+        return "type", plan.queue.path
+    for queue in leaf.lineage:
+        if any(index in queue.guaranteed and amount > plan.left(queue, index) for index, amount in pairs):
+            return "guarantee", queue.path
+    return "not-needed", plan.queue.path
+
+
+def note(state: State, plan: Plan, tracer: Tracer) -> None:
+    """Tell a tracer who was chosen and why the others stay."""
+    for allocation in plan.victims():
+        tracer.note(allocation.id, "chosen", queue=allocation.queue)
+    for passed in passed_over(state, plan):
+        tracer.note(passed.allocation, passed.code, queue=passed.queue)
