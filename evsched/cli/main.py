@@ -17,21 +17,35 @@ from cyclopts import App, CycloptsError
 
 from evsched.cli.answers import INTERRUPTED, MISUSE, CommandError, say_error
 
-app = App(
-    name="evsched",
-    help="An event-sourced cluster scheduler: the log is the scheduler.",
-    help_epilogue="Exit codes: 0 done, 1 the answer is no, 2 misuse, 3 log or broker unreachable or damaged. "
-    "`evsched COMMAND --help` shows examples.",
-    help_format="markdown",
-    version=lambda: f"evsched {version('evsched')}",
-    version_flags=["--version"],
-    suppress_keyboard_interrupt=False,
-    result_action="return_value",
-    exit_on_error=False,
-    print_error=False,
-    help_on_error=False,
-)
-app.command("evsched.cli.simulate:simulate", name="simulate")
+COMMANDS = {
+    "simulate": ("evsched.cli.simulate:simulate", "Run scenario files on a virtual clock and compare."),
+    "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),
+}
+"""By name: where the command stands, and its line in the overview."""
+
+
+def command_line(arguments: Sequence[str]) -> App:
+    """Return the command line.
+
+    The overview names every command from the table, without importing any; the command that is called describes itself.
+    """
+    app = App(
+        name="evsched",
+        help="An event-sourced cluster scheduler: the log is the scheduler.",
+        help_epilogue="Exit codes: 0 done, 1 the answer is no, 2 misuse, 3 log or broker unreachable or damaged. "
+        "`evsched COMMAND --help` shows examples.",
+        help_format="markdown",
+        version=lambda: f"evsched {version('evsched')}",
+        version_flags=["--version"],
+        suppress_keyboard_interrupt=False,
+        result_action="return_value",
+        exit_on_error=False,
+        print_error=False,
+        help_on_error=False,
+    )
+    for name, (path, line) in COMMANDS.items():
+        app.command(path, name=name, help=None if name in arguments else line)
+    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -41,8 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    tokens = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        answer = app(arguments)
+        answer = command_line(tokens)(tokens)
     except CommandError as error:
         say_error(str(error))
         return error.code

@@ -1,0 +1,62 @@
+"""`evsched config check` and `diff`."""
+
+import json
+
+import pytest
+
+from evsched.cli.main import run
+
+TEXT = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        queues:
+          - name: a
+            resources: {max: {vcore: "%s"}, guaranteed: {vcore: "2"}}
+"""
+
+
+@pytest.fixture
+def queues(tmp_path):
+    """Return a function that writes a queues.yaml with this maximum."""
+
+    def write(name, maximum):
+        path = tmp_path / name
+        path.write_text(TEXT % maximum)
+        return str(path)
+
+    return write
+
+
+def test_a_valid_file_is_said_to_be_valid(queues, capsys):
+    """Exit 0, with what is in it."""
+    assert run(["config", "check", queues("q.yaml", 4)]) == 0
+    assert "partition default: valid (2 queues)" in capsys.readouterr().out
+
+
+def test_an_invalid_file_exits_1_with_the_place(queues, capsys):
+    """The answer is no; file, line and path say where."""
+    path = queues("q.yaml", 1)
+    assert run(["config", "check", path]) == 1
+    assert "q.yaml:8 partitions[0].queues[0].queues[0]" in capsys.readouterr().err
+    assert run(["config", "check", "--json", path]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert not document["valid"]
+    assert document["faults"][0]["line"] == 8
+
+
+def test_a_missing_file_is_no_valid_configuration(capsys):
+    """It is named."""
+    assert run(["config", "check", "nowhere.yaml"]) in {1, 2}
+    assert "nowhere.yaml" in capsys.readouterr().err
+
+
+def test_a_difference_is_one_of_meaning(queues, capsys):
+    """Another way of writing the same amount is none."""
+    assert run(["config", "diff", queues("a.yaml", 4), queues("b.yaml", "4000m")]) == 0
+    assert "no difference" in capsys.readouterr().err
+    assert run(["config", "diff", "--json", queues("a.yaml", 4), queues("b.yaml", "5")]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"path": "default.root.queues.a.maximum.vcore", "before": 4000, "after": 5000}
+    assert run(["config", "diff", queues("a.yaml", 4), queues("b.yaml", "1")]) == 2
