@@ -1,0 +1,346 @@
+"""From events to rows.
+
+`Rows` folds the log with the scheduler's own reducer and notes, for every event, which rows begin and end with it. It knows no SQL
+beyond `Temporal` and the plain inserts of tables that only grow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from evsched.core.reducer import apply
+from events import vocabulary as v
+from projections.temporal import Temporal
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    from evsched.core.state import State
+    from evsched.core.workloads import Allocation, Ask
+
+_json = msgspec.json.Encoder()
+
+GROWING = {
+    "frames": 3,
+    "preemptions": 11,
+    "victims": 14,
+    "quota_actions": 10,
+    "rejected": 9,
+    "failures": 6,
+}
+"""Tables that only grow, with their number of columns."""
+
+
+def text(value: object) -> str:
+    """Return a value as JSON text."""
+    return _json.encode(value).decode()
+
+
+class Rows:
+    """The rows of all tables, as of the last event taken.
+
+    Attributes:
+        state: The fold of the events taken; None of its indices for decisions is ever built.
+    """
+
+    def __init__(self, state: State) -> None:
+        """Begin with a state whose rows are in the tables already (or an empty one)."""
+        self.state = state
+        self.configurations = Temporal("configurations", ("format", "configuration", "document", "proposal"))
+        self.queues = Temporal("queues", ("queue", "parent", "leaf", "dynamic", "draining", "guaranteed", "maximum"))
+        self.usage = Temporal("queue_usage", ("queue", "usage", "pending", "pending_asks"))
+        self.nodes = Temporal("nodes", ("node", "capacity", "labels", "schedulable"))
+        self.applications = Temporal("applications", ("application", "queue", "user", "created"))
+        self.asks = Temporal("asks", ("ask", "application", "queue", "resources", "priority", "created", "outcome"))
+        self.allocations = Temporal(
+            "allocations",
+            ("allocation", "application", "queue", "node", "resources", "priority", "created", "bound", "told", "victim_of", "quota_of",
+             "outcome"),
+        )  # fmt: skip
+        self.reservations = Temporal("reservations", ("ask", "node"))
+        self.temporal = (
+            self.configurations, self.queues, self.usage, self.nodes, self.applications, self.asks, self.allocations,
+            self.reservations,
+        )  # fmt: skip
+        self._growing: dict[str, list[tuple[Any, ...]]] = {table: [] for table in GROWING}
+        self._shape_text: dict[int, str] = {}
+
+    # ------------------------------------------------------------------------------------------------------------ tables
+
+    def load(self, connection: sqlite3.Connection) -> None:
+        """Take up what the tables hold."""
+        for table in self.temporal:
+            table.load(connection)
+
+    def flush(self, connection: sqlite3.Connection) -> None:
+        """Write what changed; the caller commits."""
+        for table in self.temporal:
+            table.flush(connection)
+        for name, rows in self._growing.items():
+            if rows:
+                connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * GROWING[name])})", rows)  # noqa: S608
+                rows.clear()
+
+    # ------------------------------------------------------------------------------------------------------------ events
+
+    def step(self, frame: int, time: int, seq: int) -> None:
+        """Note the end of a step, by which times are turned into places."""
+        self._growing["frames"].append((frame, time, seq))
+
+    def take(self, event: v.AnyEvent, time: int) -> None:
+        """Apply an event of a frame with this time and note its rows."""
+        handler = _HANDLERS.get(type(event))
+        self.state.time = time
+        if handler is None:
+            apply(self.state, event)
+        else:
+            handler(self, event, time)
+
+    def _amounts(self, shape: int) -> str:
+        found = self._shape_text.get(shape)
+        if found is None:
+            found = self._shape_text[shape] = text(self.state.types.shapes[shape].resources)
+        return found
+
+    def _leaf(self, path: str, seq: int, time: int) -> None:
+        """Note usage and pending of a leaf that changed."""
+        queue = self.state.queues.get(path)
+        if queue is None:
+            return
+        names = self.state.types.names
+        self.usage.put(
+            seq,
+            time,
+            path,
+            text({names[i]: amount for i, amount in enumerate(queue.usage) if amount}),
+            text({names[i]: amount for i, amount in enumerate(queue.pending) if amount}),
+            queue.pending_asks,
+        )
+
+    def _configuration(self, event: v.ConfigurationApplied, time: int) -> None:
+        apply(self.state, event)
+        configuration = msgspec.to_builtins(event.configuration)
+        for key in tuple(self.configurations.open):
+            self.configurations.end(event.seq, time, key)
+        self.configurations.put(event.seq, time, configuration["format"], text(event.configuration), event.document, event.proposal)
+        self._all_queues(event.seq, time)
+
+    def _all_queues(self, seq: int, time: int) -> None:
+        """Note every queue that came, changed or went."""
+        names = self.state.types.names
+        present = {}
+        for queue in (self.state.root, *self.state.queues.values()):
+            if queue.path:
+                present[queue.path] = (
+                    queue.path,
+                    queue.parent.path if queue.parent is not None else None,
+                    int(queue.leaf),
+                    int(queue.dynamic),
+                    int(queue.draining),
+                    text(dict(sorted((names[index], amount) for index, amount in queue.guaranteed.items()))),
+                    text(dict(sorted((names[index], amount) for index, amount in queue.maximum.items()))),
+                )
+        for path in [path for path in self.queues.open if path not in present]:
+            self.queues.end(seq, time, path)
+            if path in self.usage.open:
+                self.usage.end(seq, time, path)
+        for path, values in present.items():
+            held = self.queues.open.get(path)
+            if held is None or tuple(held[4:]) != values:
+                self.queues.put(seq, time, *values)
+
+    def _queue_event(self, event: v.QueueCreated | v.QueueRemoved, time: int) -> None:
+        apply(self.state, event)
+        self._all_queues(event.seq, time)
+
+    def _node(self, event: v.NodeRegistered | v.NodeUpdated, time: int) -> None:
+        apply(self.state, event)
+        node = self.state.nodes[event.node]
+        self.nodes.put(event.seq, time, node.name, text(node.resources), text(node.labels), int(node.schedulable))
+
+    def _node_removed(self, event: v.NodeRemoved, time: int) -> None:
+        apply(self.state, event)
+        self.nodes.end(event.seq, time, event.node)
+
+    def _application(self, name: str, seq: int, time: int) -> None:
+        """Note an application that may have come or gone."""
+        application = self.state.applications.get(name)
+        if application is None:
+            if name in self.applications.open:
+                self.applications.end(seq, time, name)
+        elif name not in self.applications.open:
+            self.applications.put(seq, time, name, application.leaf.path, application.user, application.created)
+
+    def _placed(self, event: v.ApplicationPlaced, time: int) -> None:
+        apply(self.state, event)
+        self._application(event.application, event.seq, time)
+
+    def _application_removed(self, event: v.ApplicationRemoved, time: int) -> None:
+        apply(self.state, event)
+        self._application(event.application, event.seq, time)
+
+    def _asked(self, event: v.AskSubmitted, time: int) -> None:
+        apply(self.state, event)
+        ask = self.state.asks[event.ask]
+        self.asks.put(
+            event.seq, time, ask.id, ask.application, ask.queue, self._amounts(ask.shape), ask.priority, ask.created, ""
+        )
+        self._application(ask.application, event.seq, time)
+        self._leaf(ask.queue, event.seq, time)
+
+    def _withdrawn(self, event: v.AskWithdrawn, time: int) -> None:
+        ask = self.state.asks[event.ask]
+        apply(self.state, event)
+        self._unasked(ask, event.seq, time, "withdrawn")
+        self._application(ask.application, event.seq, time)
+        self._leaf(ask.queue, event.seq, time)
+
+    def _unasked(self, ask: Ask, seq: int, time: int, outcome: str) -> None:
+        self.asks.end(seq, time, ask.id, outcome)
+        if ask.id in self.reservations.open:
+            self.reservations.end(seq, time, ask.id)
+
+    def _allocation(self, allocation: Allocation, seq: int, time: int) -> None:
+        self.allocations.put(
+            seq,
+            time,
+            allocation.id,
+            allocation.application,
+            allocation.queue,
+            allocation.node,
+            self._amounts(allocation.shape),
+            allocation.priority,
+            allocation.created,
+            allocation.bound,
+            allocation.told,
+            allocation.victim_of,
+            allocation.quota_of,
+            "",
+        )
+
+    def _bound(self, event: v.AllocationBound, time: int) -> None:
+        ask = self.state.asks[event.ask]
+        apply(self.state, event)
+        self._unasked(ask, event.seq, time, "bound")
+        self._allocation(self.state.allocations[event.ask], event.seq, time)
+        self._leaf(ask.queue, event.seq, time)
+
+    def _restored(self, event: v.AllocationRestored, time: int) -> None:
+        apply(self.state, event)
+        allocation = self.state.allocations[event.allocation]
+        self._allocation(allocation, event.seq, time)
+        self._application(allocation.application, event.seq, time)
+        self._leaf(allocation.queue, event.seq, time)
+
+    def _released(self, event: v.AllocationReleased, time: int) -> None:
+        allocation = self.state.allocations[event.allocation]
+        apply(self.state, event)
+        self.allocations.end(event.seq, time, allocation.id, event.reason)
+        self._application(allocation.application, event.seq, time)
+        self._leaf(allocation.queue, event.seq, time)
+
+    def _reserved(self, event: v.NodeReserved | v.ReservationRestored, time: int) -> None:
+        apply(self.state, event)
+        self.reservations.put(event.seq, time, event.ask, event.node)
+
+    def _unreserved(self, event: v.ReservationReleased, time: int) -> None:
+        apply(self.state, event)
+        self.reservations.end(event.seq, time, event.ask)
+
+    # --------------------------------------------------------------------------------------------------------- decisions
+
+    def _victims(
+        self, event: v.PreemptionDecided | v.QuotaPreemptionDecided, time: int, *, for_ask: str | None, for_queue: str, kind: str
+    ) -> None:
+        for number, victim in enumerate(event.victims):
+            allocation = self.state.allocations[victim.id]
+            self._growing["victims"].append((
+                event.seq, number, time, victim.id, allocation.application, victim.queue, allocation.node,
+                self._amounts(allocation.shape), allocation.priority, victim.reason, victim.message, for_ask, for_queue, kind,
+            ))  # fmt: skip
+
+    def _preempted(self, event: v.PreemptionDecided, time: int) -> None:
+        apply(self.state, event)
+        ask = self.state.asks[event.ask]
+        self._growing["preemptions"].append((
+            event.seq, time, event.due, ask.id, ask.application, ask.queue, ask.priority, event.node, event.algorithm,
+            int(event.cut), time - ask.created,
+        ))  # fmt: skip
+        self._victims(event, time, for_ask=ask.id, for_queue=ask.queue, kind=event.algorithm)
+        for victim in event.victims:
+            self._allocation(self.state.allocations[victim.id], event.seq, time)
+        self._reservation(ask.id, event.seq, time)
+
+    def _reservation(self, ask: str, seq: int, time: int) -> None:
+        node = self.state.reservations.get(ask)
+        held = self.reservations.open.get(ask)
+        if node is None:
+            if held is not None:
+                self.reservations.end(seq, time, ask)
+        elif held is None or held[5] != node:
+            self.reservations.put(seq, time, ask, node)
+
+    def _preemption_withdrawn(self, event: v.PreemptionWithdrawn, time: int) -> None:
+        apply(self.state, event)
+        for name in event.victims:
+            self._allocation(self.state.allocations[name], event.seq, time)
+        if event.ask is not None:
+            self._reservation(event.ask, event.seq, time)
+
+    def _quota(self, event: v.AnyEvent, time: int) -> None:
+        apply(self.state, event)
+        action = type(event).__name__.removeprefix("QuotaPreemption").lower()
+        victims = getattr(event, "victims", ())
+        self._growing["quota_actions"].append((
+            event.seq, time, event.due, event.queue, action, getattr(event, "at", None), getattr(event, "reason", ""),  # type: ignore[union-attr]
+            text(getattr(event, "target", {})), text(getattr(event, "unmet", {})), len(victims),
+        ))  # fmt: skip
+        if isinstance(event, v.QuotaPreemptionDecided):
+            self._victims(event, time, for_ask=None, for_queue=event.queue, kind="quota")
+            for victim in victims:
+                self._allocation(self.state.allocations[victim.id], event.seq, time)
+
+    def _rejected(self, event: v.InputRejected, time: int) -> None:
+        apply(self.state, event)
+        kind = type(event.input).__name__ if event.input is not None else ""
+        self._growing["rejected"].append((
+            event.seq, time, event.code, event.reason, event.proposal, event.source, event.position, kind,
+            text(event.input) if event.input is not None else event.raw,
+        ))  # fmt: skip
+
+    def _failed(self, event: v.PreemptionFailed, time: int) -> None:
+        apply(self.state, event)
+        self._growing["failures"].append(
+            (event.seq, time, event.ask, self.state.asks[event.ask].queue, event.reason, int(event.cut))
+        )
+
+
+_HANDLERS: dict[type, Callable[[Rows, Any, int], None]] = {
+    v.ConfigurationApplied: Rows._configuration,  # noqa: SLF001 - the dispatch table of the class above
+    v.QueueCreated: Rows._queue_event,  # noqa: SLF001
+    v.QueueRemoved: Rows._queue_event,  # noqa: SLF001
+    v.NodeRegistered: Rows._node,  # noqa: SLF001
+    v.NodeUpdated: Rows._node,  # noqa: SLF001
+    v.NodeRemoved: Rows._node_removed,  # noqa: SLF001
+    v.ApplicationPlaced: Rows._placed,  # noqa: SLF001
+    v.ApplicationRemoved: Rows._application_removed,  # noqa: SLF001
+    v.AskSubmitted: Rows._asked,  # noqa: SLF001
+    v.AskWithdrawn: Rows._withdrawn,  # noqa: SLF001
+    v.AllocationBound: Rows._bound,  # noqa: SLF001
+    v.AllocationRestored: Rows._restored,  # noqa: SLF001
+    v.AllocationReleased: Rows._released,  # noqa: SLF001
+    v.NodeReserved: Rows._reserved,  # noqa: SLF001
+    v.ReservationRestored: Rows._reserved,  # noqa: SLF001
+    v.ReservationReleased: Rows._unreserved,  # noqa: SLF001
+    v.PreemptionDecided: Rows._preempted,  # noqa: SLF001
+    v.PreemptionWithdrawn: Rows._preemption_withdrawn,  # noqa: SLF001
+    v.QuotaPreemptionScheduled: Rows._quota,  # noqa: SLF001
+    v.QuotaPreemptionCancelled: Rows._quota,  # noqa: SLF001
+    v.QuotaPreemptionDecided: Rows._quota,  # noqa: SLF001
+    v.QuotaPreemptionUnhelpful: Rows._quota,  # noqa: SLF001
+    v.InputRejected: Rows._rejected,  # noqa: SLF001
+    v.PreemptionFailed: Rows._failed,  # noqa: SLF001
+}

@@ -1,0 +1,88 @@
+"""Temporal tables: rows that hold from one ``seq`` to another.
+
+What holds now is kept in memory by its key. A row that comes and goes between two commits is written once, complete; one that holds
+across a commit is written open and closed later by its id. So the cost of a change is one row, whatever the size of the table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+OPEN = 2**63 - 1
+"""``to_seq`` and ``to_time`` of a row that still holds."""
+
+
+class Temporal:
+    """One temporal table whose first value column is its key.
+
+    Attributes:
+        open: Key to the row that holds now: [id, from_seq, from_time, written, *values].
+    """
+
+    def __init__(self, table: str, columns: Iterable[str]) -> None:
+        """Take the name of the table and its value columns, the key first."""
+        self.table = table
+        self.columns = tuple(columns)
+        self.open: dict[str, list[Any]] = {}
+        self._fresh: dict[int, list[Any]] = {}
+        self._closed: list[tuple[Any, ...]] = []
+        self._ends: list[tuple[Any, ...]] = []
+        self._next_id = 1
+        names = ("id", "from_seq", "from_time", "to_seq", "to_time", *self.columns)
+        marks = ", ".join("?" * len(names))
+        self._insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - names of ours
+        self._end = f"UPDATE {table} SET to_seq = ?, to_time = ? WHERE id = ?"  # noqa: S608
+        self._end_outcome = f"UPDATE {table} SET to_seq = ?, to_time = ?, outcome = ? WHERE id = ?"  # noqa: S608
+        self._has_outcome = "outcome" in self.columns
+
+    def load(self, connection: sqlite3.Connection) -> None:
+        """Take up what the table holds: its open rows, and the next free id."""
+        found = connection.execute(f"SELECT coalesce(max(id), 0) FROM {self.table}").fetchone()  # noqa: S608
+        self._next_id = found[0] + 1
+        names = ", ".join(self.columns)
+        rows = connection.execute(
+            f"SELECT id, from_seq, from_time, {names} FROM {self.table} WHERE to_seq = ?",  # noqa: S608
+            (OPEN,),
+        )
+        self.open = {row[3]: [row[0], row[1], row[2], True, *row[3:]] for row in rows}
+        self._fresh.clear()
+        self._closed.clear()
+        self._ends.clear()
+
+    def put(self, seq: int, time: int, *values: Any) -> None:  # noqa: ANN401 - columns
+        """Let a row with these values hold from here on; the one with the same key ends here."""
+        key = values[0]
+        if key in self.open:
+            self.end(seq, time, key)
+        self.open[key] = self._fresh[self._next_id] = [self._next_id, seq, time, False, *values]
+        self._next_id += 1
+
+    def end(self, seq: int, time: int, key: str, outcome: str = "") -> None:
+        """End the row of a key; ``outcome`` fills the last column of tables that have one."""
+        row = self.open.pop(key)
+        if row[3]:
+            self._ends.append((seq, time, outcome, row[0]) if self._has_outcome else (seq, time, row[0]))
+            return
+        del self._fresh[row[0]]
+        if self._has_outcome:
+            row[-1] = outcome
+        self._closed.append((row[0], row[1], row[2], seq, time, *row[4:]))
+
+    def flush(self, connection: sqlite3.Connection) -> None:
+        """Write what changed since the last flush; the caller commits."""
+        if self._ends:
+            connection.executemany(self._end_outcome if self._has_outcome else self._end, self._ends)
+            self._ends.clear()
+        if self._closed:
+            connection.executemany(self._insert, self._closed)
+            self._closed.clear()
+        if self._fresh:
+            fresh = self._fresh.values()
+            connection.executemany(self._insert, [(row[0], row[1], row[2], OPEN, OPEN, *row[4:]) for row in fresh])
+            for row in fresh:
+                row[3] = True
+            self._fresh.clear()

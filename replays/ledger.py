@@ -1,0 +1,92 @@
+"""What came of a stretch of a log, queue by queue: the figures that a what-if compares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from events import vocabulary as v
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evsched.core.state import State
+
+
+class QueueFigures(Struct, kw_only=True):
+    """One leaf's figures over a stretch of time.
+
+    Attributes:
+        bound: Asks that were bound.
+        waited_ms: Time that asks of this queue spent waiting, bound or not, together.
+        preemptions: Decisions in favour of its asks.
+        victims: Its allocations that were told to go, by preemption or quota enforcement.
+        unmet: By resource, amount times milliseconds by which the queue stayed below its guarantee although its asks wanted it.
+    """
+
+    bound: int = 0
+    waited_ms: int = 0
+    preemptions: int = 0
+    victims: int = 0
+    unmet: dict[str, int] = {}
+
+
+class Ledger:
+    """Collects the figures of one world, real or supposed.
+
+    Attributes:
+        queues: By path, in order of first appearance.
+        bindings: Ask to (time, node), the last one.
+        told: Allocation to (time, why), the first one.
+    """
+
+    def __init__(self, state: State) -> None:
+        """Begin at the present moment of a state, which the caller moves on."""
+        self._state = state
+        self._time = state.time
+        self.queues: dict[str, QueueFigures] = {}
+        self.bindings: dict[str, tuple[int, str | None]] = {}
+        self.told: dict[str, tuple[int, str]] = {}
+
+    def _figures(self, queue: str) -> QueueFigures:
+        return self.queues.setdefault(queue, QueueFigures())
+
+    def pass_time(self, until: int) -> None:
+        """Account for the time up to ``until``, in which nothing happens."""
+        state, elapsed = self._state, until - self._time
+        if elapsed <= 0:
+            return
+        self._time = until
+        for queue in state.queues.values():
+            if not queue.leaf or not queue.pending_asks:
+                continue
+            figures = self._figures(queue.path)
+            figures.waited_ms += queue.pending_asks * elapsed
+            for index, guaranteed in queue.guaranteed.items():
+                missing = min(guaranteed - queue.usage[index], queue.pending[index])
+                if missing > 0:
+                    name = state.types.names[index]
+                    figures.unmet[name] = figures.unmet.get(name, 0) + missing * elapsed
+
+    def take(self, events: Iterable[v.AnyEvent]) -> None:
+        """Count the decisions among events that were applied just now."""
+        state = self._state
+        for event in events:
+            if type(event) is v.AllocationBound:
+                allocation = state.allocations.get(event.ask)
+                if allocation is not None:
+                    self._figures(allocation.queue).bound += 1
+                self.bindings[event.ask] = (state.time, event.node)
+            elif type(event) is v.PreemptionDecided:
+                ask = state.asks.get(event.ask) or state.allocations.get(event.ask)
+                if ask is not None:
+                    self._figures(ask.queue).preemptions += 1
+                self._victims(event.victims, f"for ask {event.ask}")
+            elif type(event) is v.QuotaPreemptionDecided:
+                self._victims(event.victims, f"for the maximum of {event.queue}")
+
+    def _victims(self, victims: tuple[v.Victim, ...], why: str) -> None:
+        for victim in victims:
+            self._figures(victim.queue).victims += 1
+            self.told.setdefault(victim.id, (self._state.time, why))

@@ -1,0 +1,163 @@
+"""Snapshots: the state at a frame, so that nobody reads the log from its beginning twice.
+
+A snapshot is never the truth: it is bound to its frame by that frame's hash, carries the digest of its state, and whoever uses one
+re-reads the frame from the log and compares (a log that lost its tail has other frames there). One that is torn, flipped, of another
+log or of another version is passed over with a warning; an older one serves, or the beginning of the log.
+
+The file: one line of JSON (`Header`), the state as zstandard-compressed MessagePack, and 32 hexadecimal digits of blake2b over all
+that stands before them. It is written under another name, synced, and renamed, so that a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+import zstandard
+
+from evsched.core import snapshot
+from replays.disk import Disk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from evsched.core.state import State
+
+FORMAT = 1
+KEPT = 3
+"""How many snapshots stay: the newest ones."""
+
+_NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{32}\.snapshot")
+_CHECK_DIGITS = 32
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What a snapshot belongs to.
+
+    Attributes:
+        seq: Of the last event in the state.
+        frame, hash, position: Of the frame that ends with that event: its number, its hash, where the log keeps it.
+        digest: Of the state.
+        core: Version of the state's record (`evsched.core.snapshot.VERSION`).
+    """
+
+    format: int = FORMAT
+    core: int = snapshot.VERSION
+    log_id: str
+    seq: int
+    frame: int
+    hash: str
+    position: int
+    term: int
+    leader: str
+    time: int
+    inbox_next: int
+    digest: str
+
+
+class SnapshotDamaged(Exception):
+    """A snapshot file cannot be used.
+
+    Attributes:
+        path: Of the file.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        """Say which file and why."""
+        super().__init__(f"snapshot {path.name}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+def pack(header: Header, state: bytes) -> bytes:
+    """Return the bytes of a snapshot file; ``state`` comes from `evsched.core.snapshot.encode`."""
+    body = msgspec.json.encode(header) + b"\n" + zstandard.ZstdCompressor(level=1).compress(state)
+    return body + _check(body)
+
+
+def _check(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=_CHECK_DIGITS // 2).hexdigest().encode()
+
+
+def unpack(path: Path) -> tuple[Header, bytes]:
+    """Return header and state bytes of a snapshot file; raise `SnapshotDamaged` when any of it is not as it was written."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SnapshotDamaged(path, f"cannot be read: {error.strerror}") from error
+    body, check = data[:-_CHECK_DIGITS], data[-_CHECK_DIGITS:]
+    if _check(body) != check:
+        raise SnapshotDamaged(path, f"found check {check[:8]!r}…, expected {_check(body)[:8]!r}…: torn or altered")
+    line, _, packed = body.partition(b"\n")
+    try:
+        header = msgspec.json.decode(line, type=Header)
+        state = zstandard.ZstdDecompressor().decompress(packed)
+    except (msgspec.MsgspecError, zstandard.ZstdError) as error:
+        raise SnapshotDamaged(path, str(error)) from error
+    if (header.format, header.core) != (FORMAT, snapshot.VERSION):
+        found, expected = f"{header.format}/{header.core}", f"{FORMAT}/{snapshot.VERSION}"
+        raise SnapshotDamaged(path, f"found format {found}, expected {expected}: written by another version")
+    if hashlib.sha256(state).hexdigest() != header.digest:
+        raise SnapshotDamaged(path, "the state does not have the digest that the header names")
+    return header, state
+
+
+class SnapshotStore:
+    """The snapshots of one log in a folder of their own."""
+
+    def __init__(self, folder: Path, warn: Callable[[str], None], disk: Disk | None = None, kept: int = KEPT) -> None:
+        """Use ``folder`` (made on the first write); ``warn`` hears of every snapshot that is passed over."""
+        self.folder = folder
+        self.kept = kept
+        self._warn = warn
+        self._disk = disk or Disk()
+
+    def paths(self) -> list[Path]:
+        """Return the files that are named like snapshots, newest first."""
+        if not self.folder.is_dir():
+            return []
+        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name) and not path.is_symlink()]
+        return sorted(found, key=lambda path: (int(path.name.partition("-")[0]), path.name), reverse=True)
+
+    def usable(self, log_id: str, before: int | None = None) -> Iterator[tuple[Header, State]]:
+        """Yield the snapshots of this log, newest first; the caller takes the first whose frame the log still has.
+
+        Args:
+            log_id: Of the log at hand; snapshots of others are passed over.
+            before: Only snapshots at or before this ``seq``; None: all.
+        """
+        for path in self.paths():
+            if before is not None and int(path.name.partition("-")[0]) > before:
+                continue
+            try:
+                header, data = unpack(path)
+                if header.log_id != log_id:
+                    raise SnapshotDamaged(path, f"is of log {header.log_id}, expected {log_id}")
+                state = snapshot.decode(data, header.time)
+            except (SnapshotDamaged, msgspec.MsgspecError) as error:
+                self._warn(str(error))
+                continue
+            yield header, state
+
+    def save(self, header: Header, state: bytes) -> Path:
+        """Write a snapshot so that it is there whole or not at all, then remove the oldest ones."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        final = self.folder / f"{header.seq}-{header.hash}.snapshot"
+        draft = self.folder / f".{final.name}.draft"
+        disk = self._disk
+        disk.remove(draft)
+        descriptor = disk.create(draft)
+        try:
+            disk.write(descriptor, pack(header, state))
+            disk.sync(descriptor)
+        finally:
+            disk.close(descriptor)
+        disk.rename(draft, final)
+        disk.sync_folder(self.folder)
+        for old in self.paths()[self.kept :]:
+            disk.remove(old)
+        return final
