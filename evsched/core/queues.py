@@ -143,7 +143,7 @@ def unwait(leaf: Queue, pairs: Pairs) -> None:
 
 
 def tell(leaf: Queue, pairs: Pairs, sign: int) -> None:
-    """Count (``sign`` 1) or uncount (-1) an allocation that was told to go, along its path."""
+    """Count (``sign`` 1, or so many) or uncount (-1) allocations that were told to go, along their path."""
     for queue in leaf.lineage:
         preempting = queue.preempting
         for index, amount in pairs:

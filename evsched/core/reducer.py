@@ -7,6 +7,7 @@ nothing is decided here; a function that raises has met a defect or a damaged lo
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from evsched.core import queues as q
@@ -417,19 +418,22 @@ def _reservation_released(state: State, event: v.ReservationReleased) -> None:
 
 def _tell(state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = "", queue: str = "") -> list[str]:
     """Mark victims as told to go for an ask or for the quota of a queue; return their ids."""
-    due = state.time + grace_ms(state)
-    told: list[str] = []
-    for victim in victims:
-        allocation = state.allocations[victim.id]
-        if not allocation.told:
-            q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, 1)
-        allocation.told = state.time
-        allocation.victim_of, allocation.quota_of = ask, queue
+    due, now = state.time + grace_ms(state), state.time
+    told = [victim.id for victim in victims]
+    allocations = [state.allocations[name] for name in told]
+    # A quota enforcement tells thousands of equal tasks at once: they are counted first, and along the paths only then.
+    counts = Counter([(one.queue, one.shape) for one in allocations if not one.told])
+    for (leaf, shape), count in counts.items():
+        q.tell(state.queues[leaf], state.types.shapes[shape].pairs, count)
+    for allocation in allocations:
+        allocation.told = now
+        allocation.victim_of = ask
+        allocation.quota_of = queue
         allocation.attempts = 1
-        state.timers.arm(Timer(due, f"evict:{victim.id}", "evict", victim.id, seq))
-        told.append(victim.id)
-        if state.victims is not None:
+    if state.victims is not None:
+        for allocation in allocations:
             state.victims.changed(allocation)
+    state.timers.arm_all([Timer(due, f"evict:{name}", "evict", name, seq) for name in told])
     return told
 
 

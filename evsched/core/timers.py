@@ -37,6 +37,18 @@ class Timers:
         self.armed[timer.id] = timer
         heappush(self._heap, (timer.due, timer.id))
 
+    def arm_all(self, timers: list[Timer]) -> None:
+        """Arm many timers at once."""
+        armed, heap = self.armed, self._heap
+        if len(timers) < len(heap):
+            for timer in timers:
+                self.arm(timer)
+            return
+        for timer in timers:
+            armed[timer.id] = timer
+        heap.extend([(timer.due, timer.id) for timer in timers])
+        heapify(heap)
+
     def arm_earlier(self, timer: Timer) -> None:
         """Arm a timer unless one of the same id is due no later."""
         known = self.armed.get(timer.id)
