@@ -56,7 +56,7 @@ class Plan:
     def victims(self) -> list[Allocation]:
         """Return who has to go: leaf by leaf in the order of the configuration, each in the seed's order."""
         leaves = sorted(self._leaves.values(), key=lambda leaf: (leaf.queue.order, leaf.queue.path))
-        return [allocation for leaf in leaves for _, allocation in leaf.going()]
+        return [allocation for leaf in leaves for allocation in leaf.victims()]
 
     # ---------------------------------------------------------------------------------------------------------------- taking
 
@@ -142,11 +142,13 @@ class Plan:
         """
         surplus = {index: self._taken_from(self.queue, index) - amount for index, amount in self.target.items()}
         surplus = {index: amount for index, amount in surplus.items() if amount > 0}
+        if not surplus:
+            return False
         shapes = self._state.types.shapes
         # Only few shapes are small enough to be spared at all, so that most of the victims need not be sorted.
         small = {
             shape: None
-            for shape in {allocation.shape: None for leaf in self._leaves.values() for _, allocation in leaf.going()}
+            for shape in {allocation.shape: None for leaf in self._leaves.values() for allocation in leaf.victims()}
             if self._superfluous(shapes[shape].pairs, surplus)
         }
         if not small:

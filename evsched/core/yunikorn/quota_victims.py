@@ -8,6 +8,7 @@ its own: what has left the leaf has left all queues above it, so the least room 
 
 from __future__ import annotations
 
+from itertools import compress, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -163,24 +164,22 @@ class Leaf:
 
     def going(self) -> Iterator[tuple[int, Allocation]]:
         """Yield those that go, with their places, in their order."""
-        place = self.chosen.find(1)
-        while place >= 0:
-            yield place, self.candidates[place]
-            place = self.chosen.find(1, place + 1)
+        return compress(enumerate(self.candidates), self.chosen)
+
+    def victims(self) -> Iterator[Allocation]:
+        """Yield those that go, in their order."""
+        return compress(self.candidates, self.chosen)
 
 
 def _runs(state: State, candidates: Sequence[Allocation]) -> list[Run]:
     """Return the runs of candidates, in their order."""
     shapes = state.types.shapes
     runs: list[Run] = []
-    start, before = 0, -1
-    for place, shape in enumerate(map(attrgetter("shape"), candidates)):
-        if shape != before:
-            if before >= 0:
-                runs.append(Run(start, place, shapes[before].pairs))
-            start, before = place, shape
-    if before >= 0:
-        runs.append(Run(start, len(candidates), shapes[before].pairs))
+    start = 0
+    for shape, same in groupby(map(attrgetter("shape"), candidates)):
+        stop = start + len(tuple(same))
+        runs.append(Run(start, stop, shapes[shape].pairs))
+        start = stop
     return runs
 
 
