@@ -1,7 +1,7 @@
 """What is raised when no real Kafka can be had; it fails the test, as a test that never runs proves nothing."""
 
 
-class BrokerUnavailable(Exception):  # noqa: N818 - it is a state of affairs, named as such
+class BrokerUnavailable(Exception):
     """One way of getting a broker does not work here; the message says what is missing."""
 
 
