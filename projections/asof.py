@@ -1,0 +1,86 @@
+"""As of a moment: the same answer from the tables and from a rebuilt state.
+
+Both functions return plain rows by table, in the same order and form, so that a test can hold one against the other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiosql
+import msgspec
+
+from projections.rows import text
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from evsched.core.state import State
+
+Rows = list[tuple[Any, ...]]
+Answers = dict[str, Rows]
+
+_queries = aiosql.from_path(Path(__file__).parent / "sql" / "asof.sql", "sqlite3")
+
+TABLES = ("queues", "usage", "nodes", "applications", "asks", "allocations", "reservations", "configuration")
+
+
+def seq_at_time(connection: sqlite3.Connection, time: int) -> int:
+    """Return the last ``seq`` at or before a time (milliseconds); 0 when the log began later."""
+    return int(_queries.seq_at_time(connection, time=time))
+
+
+def from_tables(connection: sqlite3.Connection, seq: int) -> Answers:
+    """Return what held after event ``seq``, from the read model."""
+    found = {table: list(getattr(_queries, f"{table}_at")(connection, seq=seq)) for table in TABLES}
+    found["queues"].sort()
+    return found
+
+
+def from_state(state: State) -> Answers:
+    """Return the same from a state."""
+    names, shapes = state.types.names, state.types.shapes
+
+    def limits(found: dict[int, int]) -> str:
+        return text(dict(sorted((names[index], amount) for index, amount in found.items())))
+
+    def amounts(vector: list[int]) -> str:
+        return text({names[index]: amount for index, amount in enumerate(vector) if amount})
+
+    queues = [queue for queue in (state.root, *state.queues.values()) if queue.path and state.configuration is not None]
+    return {
+        "queues": sorted({
+            (
+                q.path, q.parent.path if q.parent is not None else None, int(q.leaf), int(q.dynamic), int(q.draining),
+                limits(q.guaranteed), limits(q.maximum),
+            )
+            for q in queues
+        }),
+        "usage": sorted(
+            (q.path, amounts(q.usage), amounts(q.pending), q.pending_asks)
+            for q in state.queues.values()
+            if q.leaf and (any(q.usage) or any(q.pending) or q.pending_asks)
+        ),
+        "nodes": sorted((n.name, text(n.resources), text(n.labels), int(n.schedulable)) for n in state.nodes.values()),
+        "applications": sorted((a.id, a.leaf.path, a.user, a.created) for a in state.applications.values()),
+        "asks": sorted(
+            (a.id, a.application, a.queue, text(shapes[a.shape].resources), a.priority, a.created) for a in state.asks.values()
+        ),
+        "allocations": sorted(
+            (
+                a.id, a.application, a.queue, a.node, text(shapes[a.shape].resources), a.priority, a.created, a.bound, a.told,
+                a.victim_of, a.quota_of,
+            )
+            for a in state.allocations.values()
+        ),
+        "reservations": sorted(state.reservations.items()),
+        "configuration": []
+        if state.configuration is None
+        else [(msgspec.to_builtins(state.configuration)["format"], text(state.configuration))],
+    }  # fmt: skip
+
+
+def without_empty_usage(answers: Answers) -> Answers:
+    """Leave out usage rows of leaves in which nothing runs or waits: the tables keep a row for a leaf that was used once."""
+    return {**answers, "usage": [row for row in answers["usage"] if row[1:] != ("{}", "{}", 0)]}

@@ -1,0 +1,29 @@
+-- What held at one moment. `seq` is the last event to be counted in.
+
+-- name: queues_at(seq)
+SELECT queue, parent, leaf, dynamic, draining, guaranteed, maximum FROM queues WHERE from_seq <= :seq AND to_seq > :seq ORDER BY id;
+
+-- name: usage_at(seq)
+SELECT queue, usage, pending, pending_asks FROM queue_usage WHERE from_seq <= :seq AND to_seq > :seq ORDER BY queue;
+
+-- name: nodes_at(seq)
+SELECT node, capacity, labels, schedulable FROM nodes WHERE from_seq <= :seq AND to_seq > :seq ORDER BY node;
+
+-- name: applications_at(seq)
+SELECT application, queue, user, created FROM applications WHERE from_seq <= :seq AND to_seq > :seq ORDER BY application;
+
+-- name: asks_at(seq)
+SELECT ask, application, queue, resources, priority, created FROM asks WHERE from_seq <= :seq AND to_seq > :seq ORDER BY ask;
+
+-- name: allocations_at(seq)
+SELECT allocation, application, queue, node, resources, priority, created, bound, told, victim_of, quota_of
+FROM allocations WHERE from_seq <= :seq AND to_seq > :seq ORDER BY allocation;
+
+-- name: reservations_at(seq)
+SELECT ask, node FROM reservations WHERE from_seq <= :seq AND to_seq > :seq ORDER BY ask;
+
+-- name: configuration_at(seq)
+SELECT format, configuration FROM configurations WHERE from_seq <= :seq AND to_seq > :seq;
+
+-- name: seq_at_time(time)$
+SELECT coalesce(max(seq), 0) FROM frames WHERE time <= :time;

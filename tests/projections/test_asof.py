@@ -1,0 +1,187 @@
+"""The read model answers as the rebuilt state does, at any moment of any history."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from hypothesis import given, settings
+
+from evsched.core.engine import Engine
+from evsched.core.reducer import apply
+from evsched.core.state import State
+from projections import asof, read_model
+from projections.read_model import Mark, ReadModel, RebuildNeeded
+from tests.core.histories import START, configurations, first_step, histories, settle
+from events import vocabulary as v
+from events.configuration import QueueSpec, YunikornSpec
+
+
+def steps_of(configuration, history):
+    """Run a history; return its steps as (events, mark)."""
+    engine = Engine()
+    taken = []
+    time = START
+    for index, (later, inputs, _) in enumerate([(0, [], False), *history]):
+        time += later
+        taken.extend(settle(engine, time - 1))
+        proposals = first_step(configuration) if index == 0 else [v.Proposal(input=proposed) for proposed in inputs]
+        taken.append((time, engine.step(time, proposals)))
+    taken = [(at, events) for at, events in taken if events]
+    return [
+        (events, Mark(seq=events[-1].seq, time=at, frame=number, hash=f"h{number}", position=number))
+        for number, (at, events) in enumerate(taken, 1)
+    ]
+
+
+def check_every_moment(path, steps):
+    """Compare tables and state after every single event."""
+    reader = sqlite3.connect(path)
+    state = State()
+    for events, mark in steps:
+        state.time = mark.time
+        for event in events:
+            apply(state, event)
+            expected = asof.from_state(state)
+            found = asof.without_empty_usage(asof.from_tables(reader, event.seq))
+            assert found == expected, f"at seq {event.seq}"
+        assert asof.seq_at_time(reader, mark.time) >= mark.seq
+    reader.close()
+
+
+@given(configurations(), histories)
+@settings(max_examples=60)
+def test_tables_and_state_agree_at_every_moment(tmp_path_factory, configuration, history):
+    """After every event, with commits and restarts in between, and after a rebuild."""
+    steps = steps_of(configuration, history)
+    path = tmp_path_factory.mktemp("model") / "model.db"
+    model = ReadModel(path, "log")
+    for number, (events, mark) in enumerate(steps):
+        model.take(events, mark)
+        if number % 3 == 0:
+            model.commit()
+        if number % 5 == 4:
+            model.close()
+            model = ReadModel(path, "log")
+            for past in steps[: number + 1]:
+                if past[1].seq > model.resume_at.seq:
+                    model.take(*past)
+    model.commit()
+    model.close()
+    check_every_moment(path, steps)
+    read_model.remove(path)
+    rebuilt = ReadModel(path, "log")
+    for events, mark in steps:
+        rebuilt.take(events, mark)
+    rebuilt.commit()
+    rebuilt.close()
+    check_every_moment(path, steps)
+
+
+def small_steps():
+    """Return a few steps of a cluster that works."""
+    configuration = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(QueueSpec(name="a"),)))
+    asks = [
+        (1000, [v.AskSubmitted(ask=f"t{n}", queue="root.a", application="x", resources={"vcore": 3000})], False) for n in range(8)
+    ]
+    return steps_of(configuration, asks)
+
+
+def test_another_log_or_schema_or_frame_asks_for_a_rebuild(tmp_path, monkeypatch):
+    """Nothing is continued that does not belong together."""
+    path = tmp_path / "model.db"
+    steps = small_steps()
+    model = ReadModel(path, "log")
+    for events, mark in steps:
+        model.take(events, mark)
+    model.commit()
+    model.close()
+    with pytest.raises(RebuildNeeded, match="is of log log, expected other"):
+        ReadModel(path, "other")
+    model = ReadModel(path, "log")
+    with pytest.raises(RebuildNeeded, match="not the same log"):
+        for events, mark in steps:
+            model.take(events, Mark(seq=mark.seq, time=mark.time, frame=mark.frame, hash="x", position=mark.position))
+    model.close()
+    monkeypatch.setattr(read_model, "SCHEMA_VERSION", 2)
+    with pytest.raises(RebuildNeeded, match="found schema version 1, expected 2"):
+        ReadModel(path, "log")
+
+
+class Killed(Exception):
+    """The process died here."""
+
+
+class MortalConnection:
+    """A SQLite connection whose process dies before its n-th statement."""
+
+    def __init__(self, real, lives):
+        """Die before statement number ``lives``."""
+        self._real, self._lives = real, lives
+        self.acts = 0
+
+    def _act(self):
+        self.acts += 1
+        if self.acts > self._lives:
+            raise Killed
+
+    def execute(self, *arguments):
+        """Run a statement."""
+        self._act()
+        return self._real.execute(*arguments)
+
+    def executemany(self, *arguments):
+        """Run a statement many times."""
+        self._act()
+        return self._real.executemany(*arguments)
+
+    def cursor(self):
+        """Return a cursor of the real connection, counted."""
+        self._act()
+        return self._real.cursor()
+
+    @property
+    def in_transaction(self):
+        """A dead process rolls nothing back by itself; SQLite does when the file is opened again."""
+        return False
+
+    def close(self):
+        """Close the file as the end of a process does."""
+        self._real.close()
+
+
+def test_a_kill_at_every_statement_of_a_commit_leaves_the_file_usable(tmp_path, monkeypatch):
+    """Rows and position are there together or not at all, and the next run goes on from there."""
+    monkeypatch.setattr(read_model, "KEEP_STATE_EVERY", 4)
+    steps = small_steps()
+    half = len(steps) // 2
+    lives = 0
+    while True:
+        path = tmp_path / f"{lives}.db"
+        model = ReadModel(path, "log")
+        for events, mark in steps[:half]:
+            model.take(events, mark)
+        model.commit()
+        for events, mark in steps[half:]:
+            model.take(events, mark)
+        real = model._connection
+        model._connection = mortal = MortalConnection(real, lives)
+        try:
+            model.commit()
+            died = False
+        except Killed:
+            died = True
+        real.close()
+        again = ReadModel(path, "log")
+        assert again.committed.seq in {steps[half - 1][1].seq, steps[-1][1].seq}
+        for events, mark in steps:
+            if mark.seq > again.resume_at.seq:
+                again.take(events, mark)
+        again.commit()
+        again.close()
+        check_every_moment(path, steps)
+        if not died:
+            assert mortal.acts >= 6
+            break
+        lives += 1
+    assert lives >= 6
