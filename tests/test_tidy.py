@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("events", "evsched", "projections", "replays")
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 60
+LEFT_BEHIND = {".venv", ".kafka", "build", "dist", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache"}
 # A builtin that lets in the world, or that answers differently in another process.
 IMPURE = {"open", "input", "print", "hash", "id", "breakpoint", "exec", "eval"}
 MACHINE_PATH = re.compile(r"(?:^|[^A-Za-z0-9_.])/(?:tmp|work|root|farm|home)/[A-Za-z]", re.MULTILINE)
@@ -25,7 +26,13 @@ REGISTRY = re.compile(r"\b(?:pypi|pythonhosted|maven\.apache|maven|npmjs|debian|
 
 @cache
 def tracked() -> tuple[Path, ...]:
-    """Return the files of the repository as git lists them, new ones that are not ignored included, but only those present."""
+    """Return the files of the repository as git lists them, new ones that are not ignored included, but only those present.
+
+    A tree without git (an unpacked archive) is walked, without the folders that runs leave behind.
+    """
+    if not (ROOT / ".git").exists():
+        files = (file for file in ROOT.rglob("*") if not LEFT_BEHIND & set(file.relative_to(ROOT).parts))
+        return tuple(sorted(file for file in files if file.is_file()))
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return tuple(sorted(ROOT / name for name in set(said.stdout.split("\0")) if name and (ROOT / name).is_file()))
