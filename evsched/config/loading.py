@@ -130,10 +130,10 @@ def _loaded_queues(document: Node, *, direct: bool = False) -> Loaded:
     reader.finish()
     seen: set[str] = set()
     for index, spec in enumerate(specs):
-        if spec.partition in seen:
+        if spec.partition.lower() in seen:
             node = document.fields["partitions"].items[index]
             reader.refuse(node, f"found partition {spec.partition} a second time, expected once")
-        seen.add(spec.partition)
+        seen.add(spec.partition.lower())
     return _judged(specs, document, (reader, places), direct=direct)
 
 

@@ -285,6 +285,7 @@ def _local_queue(node: Node, read: _Manifests) -> None:
 def _priority_class(node: Node, read: _Manifests) -> None:
     """Read a WorkloadPriorityClass."""
     fields, name, metadata = _named(node, read, ("apiVersion", "kind", "metadata", "value", "description"))
+    read.places.note(f"WorkloadPriorityClass {name}", get(metadata, "name"), node, fields)
     if "value" not in fields:
         read.reader.refuse(node, "found no value, expected an integer")
     if name in read.priority_classes:

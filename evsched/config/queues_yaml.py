@@ -80,7 +80,7 @@ def read_queues(document: Node, reader: Reader, places: Places) -> tuple[Yunikor
     fields = reader.mapping(document, ("partitions", "checksum"))
     get(fields, "checksum")  # written by the real scheduler, of no meaning here
     partitions = get(fields, "partitions")
-    if not partitions.items:
+    if partitions.kind in {"null", "list"} and not partitions.items:
         reader.refuse(
             document if partitions.kind == "null" else partitions, "found no partitions, expected a list of at least one"
         )
@@ -149,7 +149,7 @@ def _merged(fields: Mapping[str, Node], name: str, keys: tuple[str, ...], reader
 
 def _root(node: Node, fields: Mapping[str, Node], limits: tuple[LimitSpec, ...], reader: Reader, places: Places) -> QueueSpec:
     """Return the root queue, put on top of the partition's queues unless it stands there alone."""
-    if "queues" not in fields:
+    if "queues" not in fields and node.kind == "mapping":
         reader.refuse(node, "found no queues, expected a list of them")
     queues = reader.items(get(fields, "queues"))
     names = [get(reader.mapping(item), "name").text.lower() if item.kind == "mapping" else "" for item in queues]
@@ -176,7 +176,7 @@ def _with_limits(root: QueueSpec, limits: tuple[LimitSpec, ...]) -> QueueSpec:
 def _queue(node: Node, above: str, reader: Reader, places: Places) -> QueueSpec:
     """Return a queue with everything below it; ``above`` is the path of its parent."""
     fields = reader.mapping(node, (*_QUEUE_KEYS, *settings.KEYS))
-    if "name" not in fields:
+    if "name" not in fields and node.kind == "mapping":
         reader.refuse(node, "found a queue without a name, expected one")
     name = reader.text(get(fields, "name")).lower()
     path = f"{above}.{name}" if above else name
@@ -254,7 +254,7 @@ def _limits(node: Node, reader: Reader) -> tuple[LimitSpec, ...]:
 def _rule(node: Node, reader: Reader, depth: int) -> PlacementRuleSpec:
     """Return a placement rule with its parent rules."""
     fields = reader.mapping(node, ("name", "create", "value", "filter", "parent"))
-    if "name" not in fields:
+    if "name" not in fields and node.kind == "mapping":
         reader.refuse(node, "found a placement rule without a name, expected fixed, tag, user or provided")
     parent = get(fields, "parent")
     return PlacementRuleSpec(

@@ -1,8 +1,8 @@
 """The rules of placement rules, and what a filter's regular expression may be.
 
 A filter with one entry may be a regular expression. Names of users come from outside, and Python's engine needs exponential
-time for some patterns, so a pattern is taken only where its time is bounded by its shape: no repeated group, at most two
-unbounded repeats.
+time for some patterns, so a pattern is taken only where its shape bounds its time: no repeated group, and few of everything
+that can make the engine come back.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ MAX_PATTERN = 256
 MAX_RULES = 100
 MAX_CHAIN = 32
 
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:#/@+-]{0,252}\$?")
-"""An entry of a filter that is a name; one that is alone and none is a regular expression."""
-
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:#/@+-]{0,252}\$?")
+_SPECIAL = re.compile(r"[\^$*+?()\[{}|]")
 _QUEUE_NAME = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
-_REPEATED_GROUP = re.compile(r"(?<!\\)(?:\\\\)*\)[*+{]")
-_UNBOUNDED = re.compile(r"(?<!\\)(?:\\\\)*(?:[*+]|\{[0-9]*,\})")
-_COUNTED = re.compile(r"\{([0-9]*),?([0-9]*)\}")
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+_CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
+_COUNT = re.compile(r"\{([0-9]*),?([0-9]*)\}")
+_MOST = {"repeats": 2, "optional parts": 2, "groups": 2, "alternatives": 32}
 _MAX_COUNT = 64
 
 
@@ -39,20 +40,38 @@ def placement_problems(spec: YunikornSpec) -> list[Problem]:
     return found
 
 
+def is_pattern(entries: tuple[str, ...]) -> bool:
+    """Return whether the users or groups of a filter are one regular expression, to be searched for in a name.
+
+    They are when there is one entry and it holds a character that has a meaning there; a dot alone makes none.
+    """
+    return len(entries) == 1 and _SPECIAL.search(entries[0]) is not None
+
+
 def pattern_problem(text: str) -> str:
     """Return why a text may not be a filter's regular expression; empty when it may."""
     if len(text) > MAX_PATTERN:
         return f"has {len(text)} characters, expected at most {MAX_PATTERN}"
-    if "(?" in text or re.search(r"\\[1-9]", text):
-        return "uses a group extension or a reference to a group, expected neither"
-    if _REPEATED_GROUP.search(text) or len(_UNBOUNDED.findall(text)) > 2:  # noqa: PLR2004 - the bound the module speaks of
-        return "repeats a group or has more than two unbounded repeats, expected a pattern whose time is bounded"
-    if any(int(number or 0) > _MAX_COUNT for pair in _COUNTED.findall(text) for number in pair):
-        return f"repeats more than {_MAX_COUNT} times, expected at most that"
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         return f"is no regular expression: {error}"
+    bare = _CLASS.sub("c", _ESCAPED.sub("e", text))
+    if "(?" in bare or re.search(r"\\[1-9]", text):
+        return "uses a group extension or a reference to a group, expected neither"
+    if _REPEATED_GROUP.search(bare):
+        return "repeats a group, expected a pattern whose time is bounded"
+    counts = {
+        "repeats": sum(bare.count(sign) for sign in "*+{"),
+        "optional parts": bare.count("?"),
+        "groups": bare.count("("),
+        "alternatives": bare.count("|"),
+    }
+    for what, most in _MOST.items():
+        if counts[what] > most:
+            return f"has {counts[what]} {what}, expected at most {most}"
+    if any(int(number or 0) > _MAX_COUNT for pair in _COUNT.findall(bare) for number in pair):
+        return f"repeats more than {_MAX_COUNT} times, expected at most that"
     return ""
 
 
@@ -93,9 +112,8 @@ def _filter(subject: str, field: str, filter_: FilterSpec) -> Iterator[Problem]:
     """Check a filter: names, or one regular expression."""
     for name, entries in (("users", filter_.users), ("groups", filter_.groups)):
         for entry in entries:
-            if PLAIN_NAME.fullmatch(entry):
-                continue
-            why = pattern_problem(entry) if len(entries) == 1 and entry else "is no name, expected names where there are several"
+            no_name = "" if _NAME.fullmatch(entry) else "is no name, expected names or one regular expression"
+            why = pattern_problem(entry) if is_pattern(entries) else no_name
             if why:
                 yield Problem(subject, f"{field}.{name}", f"{subject}: {field} entry {entry[:64]!r} {why}")
 

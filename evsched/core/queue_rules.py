@@ -162,21 +162,31 @@ def _under_maximum(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Pr
 
 def _children_guarantees(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Problem]:
     """Check that a queue can keep what its children are guaranteed together."""
+    for resource, amount in _guaranteed_below(queue).items():
+        found = f"{subject}: guarantees of {resource} below add up to"
+        own, most = (queue.guaranteed or {}).get(resource), {**above.maximum, **(queue.maximum or {})}.get(resource)
+        if amount > MAX_INT64:
+            yield Problem(subject, "queues", f"{found} more than {MAX_INT64}")
+        elif own is not None and amount > own:
+            message = f"{found} {format_amount(resource, amount)}, expected at most guaranteed {format_amount(resource, own)}"
+            yield Problem(subject, f"resources.guaranteed.{resource}", message)
+        elif most is not None and amount > most and not _any_above(queue, resource, most):
+            message = f"{found} {format_amount(resource, amount)}, expected at most max {format_amount(resource, most)}"
+            yield Problem(subject, f"resources.max.{resource}", message)
+
+
+def _any_above(queue: QueueSpec, resource: str, most: int) -> bool:
+    """Return whether a single child is guaranteed more than a maximum, which is told where that child stands."""
+    return any((child.guaranteed or {}).get(resource, 0) > most for child in queue.queues)
+
+
+def _guaranteed_below(queue: QueueSpec) -> Amounts:
+    """Return what the children of a queue are guaranteed together; one without a guarantee stands for its own children."""
     total: Amounts = {}
     for child in queue.queues:
-        for resource, amount in (child.guaranteed or {}).items():
+        for resource, amount in (child.guaranteed or _guaranteed_below(child)).items():
             total[resource] = total.get(resource, 0) + amount
-    maximum = {**above.maximum, **(queue.maximum or {})}
-    for resource, amount in total.items():
-        if amount > MAX_INT64:
-            yield Problem(subject, "queues", f"{subject}: guarantees of {resource} below add up to more than {MAX_INT64}")
-            continue
-        for name, most in (("guaranteed", (queue.guaranteed or {}).get(resource)), ("max", maximum.get(resource))):
-            if most is not None and amount > most:
-                found = f"guarantees of {resource} below add up to {format_amount(resource, amount)}"
-                message = f"{subject}: {found}, expected at most {name} {format_amount(resource, most)}"
-                yield Problem(subject, f"resources.{name}.{resource}", message)
-                break
+    return total
 
 
 def _applications(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Problem]:
