@@ -4,16 +4,21 @@ One step is one frame is one record, atomic by itself. A step that is too large 
 only the last says ``last``; a reader takes the step when it has all of its frames and forgets the beginning of a step whose end
 a new term overtook. A frame is hashed over its bytes as written (blake2b, 128 bits, hex), and the next one carries that hash, so
 that a hole, a cut or an edit shows, with its place.
+
+An event that is too large for one frame all by itself (a preemption with thousands of victims) travels as ``fragment``s of its
+JSON text.
 """
 
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import msgspec
 
 from events.configuration import Spec
-from events.vocabulary import AnyEvent
+from events.upcasters import UPCASTERS, upcast
+from events.vocabulary import AnyEvent, AnyInput
 
 MAX_FRAME_BYTES = 512_000
 """Larger steps are cut into several frames (reliability: client and broker limit is about 1 MiB)."""
@@ -32,6 +37,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
         decided: Whether the step decided (False while a new leader catches up).
         inbox_next: Position of the next proposal to read.
         last: False when the step goes on in the next frame.
+        fragment: A piece of the JSON text of one event that is too large for a frame; ``events`` is empty then.
+        fragment_ends: Whether the event is whole with this piece.
     """
 
     log_id: str
@@ -44,11 +51,28 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     inbox_next: int = 0
     last: bool = True
     events: tuple[AnyEvent, ...] = ()
+    fragment: str = ""
+    fragment_ends: bool = False
 
+
+class FrameHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a frame says about itself, read without looking at its events."""
+
+    log_id: str
+    term: int
+    leader: str
+    frame: int
+    time: int
+
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
+"""What decoding raises for bytes that hold no frame, no event, or one that no machine of ours could have written."""
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Frame)
-_event_decoder = msgspec.json.Decoder(AnyEvent)
+_header_decoder = msgspec.json.Decoder(FrameHeader)
+_event_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_input_decoder: msgspec.json.Decoder[AnyInput] = msgspec.json.Decoder(AnyInput)
 
 
 def encode_frame(frame: Frame) -> bytes:
@@ -57,8 +81,21 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def decode_frame(data: bytes) -> Frame:
-    """Return the frame in these bytes; raise `msgspec.ValidationError` or `msgspec.DecodeError` when there is none."""
-    return _decoder.decode(data)
+    """Return the frame in these bytes, its events brought up to date; raise one of `UNREADABLE` when there is none."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.ValidationError:
+        # An event of a type that is no longer written looks invalid at first; the slow way round costs only old logs anything.
+        if not UPCASTERS:
+            raise
+    document: dict[str, Any] = msgspec.json.decode(data, type=dict)
+    document["events"] = [upcast(event) for event in document.get("events", ())]
+    return msgspec.convert(document, Frame)
+
+
+def decode_header(data: bytes) -> FrameHeader:
+    """Return what these bytes say about their frame; raise one of `UNREADABLE` when they hold none."""
+    return _header_decoder.decode(data)
 
 
 def encode_event(event: AnyEvent | Spec) -> bytes:
@@ -67,8 +104,25 @@ def encode_event(event: AnyEvent | Spec) -> bytes:
 
 
 def decode_event(data: bytes | str) -> AnyEvent:
-    """Return the event in this JSON; raise `msgspec.ValidationError` or `msgspec.DecodeError` when there is none."""
-    return _event_decoder.decode(data)
+    """Return the event in this JSON, brought up to date by the upcasters; raise one of `UNREADABLE` when there is none."""
+    try:
+        return _event_decoder.decode(data)
+    except msgspec.ValidationError:
+        if not UPCASTERS:
+            raise
+    found: AnyEvent = msgspec.convert(upcast(msgspec.json.decode(data, type=dict)), AnyEvent)
+    return found
+
+
+def decode_input(data: bytes | str) -> AnyInput:
+    """Return the input in this JSON, brought up to date by the upcasters; raise one of `UNREADABLE` when there is none."""
+    try:
+        return _input_decoder.decode(data)
+    except msgspec.ValidationError:
+        if not UPCASTERS:
+            raise
+    found: AnyInput = msgspec.convert(upcast(msgspec.json.decode(data, type=dict)), AnyInput)
+    return found
 
 
 def frame_hash(data: bytes) -> str:

@@ -1,0 +1,238 @@
+"""What can go wrong with a log or an inbox, by who is at fault.
+
+::
+
+    StreamError
+    ├── CallerError               the program that calls us
+    │   ├── ProposalTooLarge
+    │   ├── ReadOnly
+    │   └── UnknownScheme
+    ├── ConfigurationError        who set the broker, the file or the credentials up
+    │   ├── StreamMissing
+    │   ├── StreamExists
+    │   ├── TopicMisconfigured
+    │   └── AccessDenied
+    ├── LogDamaged                the log itself: it was altered, cut, mixed up or replaced
+    │   └── PositionLost
+    ├── EnvironmentFault          the network, the disk, the broker
+    │   ├── LogUnreachable
+    │   ├── LogBusy
+    │   └── LogFull
+    └── NotLeading                somebody else leads, or nobody knows
+        ├── LeadershipLost
+        └── OutcomeUnknown
+
+`AppendRefused` (also a StreamError) means that a record was definitely not written. All facts are attributes.
+"""
+
+from __future__ import annotations
+
+
+class StreamError(Exception):
+    """Base of everything that a log or an inbox raises."""
+
+
+class CallerError(StreamError):
+    """The caller asked for something that cannot be."""
+
+
+class ProposalTooLarge(CallerError):
+    """A proposal is larger than an inbox takes.
+
+    Attributes:
+        id: Id of the proposal, empty when it has none.
+        size: Its bytes.
+        limit: The most it may have.
+    """
+
+    def __init__(self, id: str, size: int, limit: int) -> None:  # noqa: A002 - the field is called so everywhere
+        self.id, self.size, self.limit = id, size, limit
+        super().__init__(f"proposal {id or 'without id'}: has {size} bytes, at most {limit} are taken")
+
+
+class ReadOnly(CallerError):
+    """The log can only be read.
+
+    Attributes:
+        source: Where it lies.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        super().__init__(f"log {source}: can only be read")
+
+
+class UnknownScheme(CallerError):
+    """No adapter knows this address.
+
+    Attributes:
+        url: The address.
+        expected: The forms that are known.
+    """
+
+    def __init__(self, url: str, expected: str) -> None:
+        self.url, self.expected = url, expected
+        super().__init__(f"address {url}: not understood, expected {expected}")
+
+
+class ConfigurationError(StreamError):
+    """The streams are not set up as they must be."""
+
+
+class StreamMissing(ConfigurationError):
+    """A topic or table does not exist.
+
+    Attributes:
+        name: The topic, or the file.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"stream {name}: does not exist, create it first")
+
+
+class StreamExists(ConfigurationError):
+    """A log that should be empty is not.
+
+    Attributes:
+        name: The log.
+        end: The position its next record would have.
+    """
+
+    def __init__(self, name: str, end: int) -> None:
+        self.name, self.end = name, end
+        super().__init__(f"log {name}: already holds {end} records, expected none")
+
+
+class TopicMisconfigured(ConfigurationError):
+    """A topic or file has a setting under which history could be lost.
+
+    Attributes:
+        topic: The topic, or the file.
+        setting: Name of the setting.
+        found: Its value.
+        expected: What it must be.
+    """
+
+    def __init__(self, topic: str, setting: str, found: str, expected: str) -> None:
+        self.topic, self.setting, self.found, self.expected = topic, setting, found, expected
+        super().__init__(f"topic {topic}: {setting} is {found}, expected {expected}")
+
+
+class AccessDenied(ConfigurationError):
+    """The broker or the file system refused us the right.
+
+    Attributes:
+        name: The topic, the broker or the file.
+        reason: What it said.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(f"stream {name}: access denied: {reason}")
+
+
+class LogDamaged(StreamError):
+    """The log is not what a leader wrote; nothing from this position on can be believed.
+
+    Attributes:
+        position: Where it shows; -1 when it is not at one place.
+        reason: What was found and what was expected.
+    """
+
+    def __init__(self, position: int, reason: str) -> None:
+        self.position, self.reason = position, reason
+        place = f" at position {position}" if position >= 0 else ""
+        super().__init__(f"log: damaged{place}: {reason}")
+
+
+class PositionLost(LogDamaged):
+    """A position that was there once is not there any more: the head or the tail of the stream was lost."""
+
+
+class EnvironmentFault(StreamError):
+    """The network, the broker or the disk does not do its part; trying again later may help."""
+
+
+class LogUnreachable(EnvironmentFault):
+    """The broker or the file did not answer.
+
+    Attributes:
+        name: The log, inbox or broker.
+        reason: What was tried, and what came back.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(f"stream {name}: unreachable: {reason}")
+
+
+class LogBusy(EnvironmentFault):
+    """Another process holds the file locked for longer than we wait.
+
+    Attributes:
+        name: The file.
+        reason: What SQLite said.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(f"stream {name}: locked by another process: {reason}")
+
+
+class LogFull(EnvironmentFault):
+    """There is no room left.
+
+    Attributes:
+        name: The file.
+        reason: What SQLite said.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(f"stream {name}: no room left: {reason}")
+
+
+class AppendRefused(StreamError):
+    """A record was definitely not written, and nothing with it.
+
+    Attributes:
+        name: The log or inbox.
+        reason: Why.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(f"stream {name}: record refused: {reason}")
+
+
+class NotLeading(StreamError):
+    """We do not lead, so nothing may be acknowledged."""
+
+
+class LeadershipLost(NotLeading):
+    """Another leader's term is in force.
+
+    Attributes:
+        term: The term we led, 0 when we never did.
+        by_term: The term in force, 0 when it is our own that ended.
+        by_leader: Who owns it.
+    """
+
+    def __init__(self, term: int, by_term: int = 0, by_leader: str = "") -> None:
+        self.term, self.by_term, self.by_leader = term, by_term, by_leader
+        who = f": term {by_term} of leader {by_leader} is in force" if by_leader else ": it has ended"
+        super().__init__(f"term {term}: not leading{who}")
+
+
+class OutcomeUnknown(NotLeading):
+    """Whether a record was written cannot be said; only reading the log tells.
+
+    Attributes:
+        name: The log or inbox.
+        reason: What happened instead of an answer.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(f"stream {name}: outcome of a write unknown: {reason}")

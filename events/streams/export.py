@@ -1,0 +1,247 @@
+"""A log in a file, to be kept, sent and read anywhere: JSON lines, compressed with zstandard when the name ends in ``.zst``.
+
+The first line tells what it is: ``{"format": "evsched-log", "version": 1, "log_id": …, "partition": …}``. Each further line is
+one record: ``{"position": …, "hash": …, "data": …}``, where ``data`` is the frame's JSON text as it stands in the log, byte for
+byte, and ``hash`` that of these bytes. Void frames are kept too: an export proves what was in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import zstandard
+
+from events.errors import AccessDenied, LogDamaged, LogUnreachable, PositionLost, ReadOnly, StreamExists, StreamMissing
+from events.frame import UNREADABLE, decode_header, frame_hash
+from events.streams.protocols import BEFORE_FIRST, EventLog, Heartbeat, Record
+
+FORMAT = "evsched-log"
+VERSION = 1
+SUFFIXES = (".jsonl", ".jsonl.zst")
+BATCH = 500
+LINE_LIMIT = 16_000_000
+"""Most bytes of a line: several times what the largest frame can need."""
+
+
+class ExportHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of an exported log."""
+
+    format: str
+    version: int
+    log_id: str
+    partition: int
+
+
+class ExportLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Any further line."""
+
+    position: int
+    hash: str
+    data: str
+
+
+async def export_log(log: EventLog, path: Path) -> int:
+    """Write all records of a log to a file and return their number. The file appears under its name only when it is complete.
+
+    Raises:
+        StreamError: The log cannot be read.
+        AccessDenied: The file cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    count = 0
+    try:
+        with partial.open("wb") as raw:
+            out = zstandard.ZstdCompressor(level=6).stream_writer(raw, closefd=False) if path.suffix == ".zst" else raw
+            async for batch in log.read():
+                if count == 0:
+                    out.write(_header_line(log, batch[0]))
+                out.write(b"".join(_line(record) for record in batch))
+                count += len(batch)
+            if count == 0:
+                out.write(_header_line(log, None))
+            if out is not raw:
+                out.close()
+            raw.flush()
+            os.fsync(raw.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise AccessDenied(str(path), str(error.strerror)) from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+async def import_log(path: Path, log: EventLog) -> int:
+    """Append all records of an exported log to an empty one, byte for byte, and return their number.
+
+    Raises:
+        StreamExists: The log is not empty.
+        LogDamaged: The file is.
+    """
+    end = await log.end()
+    if end:
+        raise StreamExists(log.name, end)
+    count = 0
+    async for batch in ExportedLog(path).read():
+        for record in batch:
+            await log.append(record.data)
+            count += 1
+    return count
+
+
+class ExportedLog:
+    """An `EventLog` in an exported file; it can only be read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name
+        self.partition = 0
+
+    async def create(self) -> None:
+        """Refuse."""
+        raise ReadOnly(self.name)
+
+    async def check(self) -> None:
+        """See `EventLog.check`; reads the first line only."""
+        with _lines(self.path) as lines:
+            self.partition = _read_header(next(lines, b"")).partition
+
+    async def header(self) -> ExportHeader:
+        """Return what the first line says."""
+        with _lines(self.path) as lines:
+            return _read_header(next(lines, b""))
+
+    async def read(self, after: int = BEFORE_FIRST) -> AsyncGenerator[Sequence[Record], None]:
+        """See `EventLog.read`; the hash of each line is checked."""
+        with _lines(self.path) as lines:
+            self.partition = _read_header(next(lines, b"")).partition
+            batch: list[Record] = []
+            last = BEFORE_FIRST
+            for number, line in enumerate(lines, start=2):
+                record = _read_line(line, number)
+                last = record.position
+                if record.position <= after:
+                    continue
+                batch.append(record)
+                if len(batch) >= BATCH:
+                    yield batch
+                    batch = []
+                    await asyncio.sleep(0)
+            if after > last:
+                raise PositionLost(after, f"log {self.name} ends with position {last}")
+            if batch:
+                yield batch
+
+    async def follow(self, after: int = BEFORE_FIRST) -> AsyncGenerator[Sequence[Record], None]:
+        """See `EventLog.follow`; nothing comes after the end of a file, and it waits for ever."""
+        async for batch in self.read(after):
+            yield batch
+        await asyncio.Event().wait()
+
+    async def append(self, data: bytes) -> int:  # noqa: ARG002 - part of the protocol
+        """Refuse."""
+        raise ReadOnly(self.name)
+
+    async def end(self) -> int:
+        """See `EventLog.end`; reads the whole file."""
+        last = BEFORE_FIRST
+        async for batch in self.read():
+            last = batch[-1].position
+        return last + 1
+
+    async def heartbeat(self, beat: Heartbeat) -> None:  # noqa: ARG002 - part of the protocol
+        """Refuse."""
+        raise ReadOnly(self.name)
+
+    async def last_heartbeat(self) -> Heartbeat | None:
+        """Return None: nobody leads a file."""
+        return None
+
+    async def close(self) -> None:
+        """Do nothing: the file is open only while it is read."""
+
+
+def _header_line(log: EventLog, first: Record | None) -> bytes:
+    log_id = ""
+    if first is not None:
+        try:
+            log_id = decode_header(first.data).log_id
+        except UNREADABLE as error:
+            raise LogDamaged(first.position, f"no frame can be read: {error}") from error
+    return msgspec.json.encode(ExportHeader(format=FORMAT, version=VERSION, log_id=log_id, partition=log.partition)) + b"\n"
+
+
+def _line(record: Record) -> bytes:
+    try:
+        text = record.data.decode()
+    except UnicodeDecodeError as error:
+        raise LogDamaged(record.position, f"no text can be read: {error}") from error
+    return msgspec.json.encode(ExportLine(position=record.position, hash=frame_hash(record.data), data=text)) + b"\n"
+
+
+def _read_header(line: bytes) -> ExportHeader:
+    try:
+        header = msgspec.json.decode(line, type=ExportHeader)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise LogDamaged(-1, f"line 1 of the file is not the beginning of an exported log: {error}") from error
+    if (header.format, header.version) != (FORMAT, VERSION):
+        raise LogDamaged(-1, f"the file is of format {header.format} {header.version}, expected {FORMAT} {VERSION}")
+    return header
+
+
+def _read_line(line: bytes, number: int) -> Record:
+    try:
+        found = msgspec.json.decode(line, type=ExportLine)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise LogDamaged(-1, f"line {number} of the file cannot be read: {error}") from error
+    data = found.data.encode()
+    if frame_hash(data) != found.hash:
+        raise LogDamaged(
+            found.position, f"line {number} of the file was altered: its hash is {frame_hash(data)}, expected {found.hash}"
+        )
+    return Record(found.position, data)
+
+
+class _lines:  # noqa: N801 - reads as a function
+    """The lines of a file, compressed or not; a context manager. What goes wrong below is told as a StreamError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._raw: BinaryIO | None = None
+
+    def __enter__(self) -> Iterator[bytes]:
+        try:
+            self._raw = self._path.open("rb")
+        except FileNotFoundError as error:
+            raise StreamMissing(str(self._path)) from error
+        except OSError as error:
+            raise LogUnreachable(str(self._path), str(error.strerror)) from error
+        stream: io.BufferedIOBase = self._raw
+        if self._path.suffix == ".zst":
+            stream = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(self._raw, read_across_frames=True))
+        return self._split(stream)
+
+    def _split(self, stream: io.BufferedIOBase) -> Iterator[bytes]:
+        while True:
+            try:
+                line = stream.readline(LINE_LIMIT)
+            except (OSError, zstandard.ZstdError) as error:
+                raise LogDamaged(-1, f"file {self._path.name} cannot be read on: {error}") from error
+            if not line:
+                return
+            if not line.endswith(b"\n"):
+                raise LogDamaged(-1, f"file {self._path.name} ends in the middle of a line")
+            yield line
+
+    def __exit__(self, *_: object) -> None:
+        if self._raw is not None:
+            self._raw.close()
+
+
+__all__ = ["SUFFIXES", "ExportHeader", "ExportLine", "ExportedLog", "export_log", "import_log"]
