@@ -109,6 +109,7 @@ def _queue_created(state: State, event: v.QueueCreated) -> None:
 
 def _queue_removed(state: State, event: v.QueueRemoved) -> None:
     state.dynamic.pop(event.queue, None)
+    state.templates.pop(event.queue, None)
     queue = state.queues.pop(event.queue)
     if queue.parent is not None:
         queue.parent.children.pop(queue.name, None)

@@ -17,7 +17,7 @@ from evsched.core.resources import add
 from evsched.core.state import State
 from evsched.core.timers import Timer, Timers
 from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
-from events.configuration import Configuration
+from events.configuration import Configuration, TemplateSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +63,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     shapes: list[dict[str, int]]
     nodes: list[NodeRecord]
     dynamic: dict[str, bool]
+    templates: dict[str, TemplateSpec]
     applications: list[ApplicationRecord]
     asks: list[Ask]
     allocations: list[Allocation]
@@ -93,6 +94,7 @@ def record(state: State) -> StateRecord:
         shapes=[shape.resources for shape in state.types.shapes],
         nodes=[NodeRecord(n.name, n.resources, n.labels, n.schedulable) for n in state.nodes.values()],
         dynamic=state.dynamic,
+        templates=state.templates,
         applications=[
             ApplicationRecord(a.id, a.leaf.path, a.user, a.groups, a.tags, a.created, a.seq, a.closing)
             for a in state.applications.values()
@@ -200,5 +202,6 @@ def _restore_work(state: State, found: StateRecord) -> None:
         if node_name in state.nodes:
             state.nodes[node_name].reserved[ask_id] = shapes[state.asks[ask_id].shape]
     state.dynamic = dict(found.dynamic)
+    state.templates = dict(found.templates)
     if found.configuration is not None:
         trees.install(state, found.configuration)

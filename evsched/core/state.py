@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evsched.core.indices import Columns, Order, Victims
     from evsched.core.resources import Shape
     from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
-    from events.configuration import Configuration
+    from events.configuration import Configuration, TemplateSpec
     from events.vocabulary import ApplicationSubmitted
 
 REMEMBERED_PROPOSALS = 16_384
@@ -40,6 +40,7 @@ class State:
         preemptions: Asks in flight, by ask.
         quota_runs: Queue to the victims of its quota enforcement that have not left yet.
         dynamic: Paths of queues that placement rules created, with True for parents.
+        templates: What each dynamic leaf was made by; a later change of the template leaves it as it is.
         total: Capacity of all nodes by type index.
         last_cycle: When the last preemption cycle ran.
         changed: Whether anything happened since then that could help an ask that was tried in vain.
@@ -63,6 +64,7 @@ class State:
         self.root = Queue("root", "root", None, leaf=False)
         self.queues: dict[str, Queue] = {}
         self.dynamic: dict[str, bool] = {}
+        self.templates: dict[str, TemplateSpec] = {}
         self.nodes: dict[str, Node] = {}
         self.total: list[int] = []
         self.applications: dict[str, Application] = {}

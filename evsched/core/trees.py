@@ -1,7 +1,8 @@
 """From a configuration to a queue tree, and from one tree to the next.
 
 A new configuration replaces the tree as a whole. Applications stay in the queue they are in: a queue that the configuration no
-longer names goes on as *draining* (nothing new is taken in) until it is empty, a dynamic queue lives on by its template.
+longer names goes on as *draining* (nothing new is taken in) until it is empty, a dynamic queue lives on by the template it was
+made by, whatever has become of that (quota_enforcement, "Dynamic Queues").
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def add_queue(state: State, path: str, *, parent: bool, draining: bool = False) 
         queue.draining = True
         queue.settings = resolve({}, upper.settings, leaf=queue.leaf, quota_delay_ms=None)
     else:
-        template = template_of(upper)
+        template = state.templates.get(path) or template_of(upper)
+        if not parent:
+            state.templates[path] = template
         queue.dynamic = True
         queue.settings = resolve(
             {} if parent else template.properties, upper.settings, leaf=queue.leaf, quota_delay_ms=template.quota_preemption_delay_ms
@@ -110,6 +113,7 @@ def install(state: State, configuration: Configuration) -> None:
     for path, parent in tuple(state.dynamic.items()):
         if path in queues:
             del state.dynamic[path]
+            state.templates.pop(path, None)
         else:
             add_queue(state, path, parent=parent)
     for application in state.applications.values():
