@@ -24,7 +24,7 @@ _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
 _COUNT = re.compile(r"\{([0-9]*),?([0-9]*)\}")
-_MOST = {"repeats": 2, "optional parts": 2, "groups": 2, "alternatives": 32}
+_MOST = {"repeats": 2, "optional parts": 2, "groups": 2, "alternatives": 12}
 _MAX_COUNT = 64
 
 
