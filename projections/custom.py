@@ -15,12 +15,13 @@ import aiosql
 from aiosql.utils import SQLLoadException, SQLParseException
 
 from events import vocabulary as v
-from projections.read_model import Mark, RebuildNeeded
+from projections.read_model import RebuildNeeded, head_of
 from projections.rows import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
+
+    from events.chain import Step
 
 EVENT_TYPES = {kind.__name__: kind for kind in v.AnyEvent.__args__}
 
@@ -57,32 +58,32 @@ class CustomProjection:
         connection.execute("PRAGMA journal_mode = WAL")
         if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'position'").fetchone()[0]:
             connection.executescript(
-                f"BEGIN; CREATE TABLE position (log_id TEXT, seq INTEGER, time INTEGER, frame INTEGER, hash TEXT, position INTEGER);"
+                f"BEGIN; CREATE TABLE position (log_id TEXT, next_seq INTEGER, time INTEGER, frame INTEGER, hash TEXT, position INTEGER);"
                 f"{schema};COMMIT"
             )
-            connection.execute("INSERT INTO position VALUES (?, 0, 0, 0, '', -1)", (log_id,))
-        found, *place = connection.execute("SELECT log_id, seq, time, frame, hash, position FROM position").fetchone()
+            connection.execute("INSERT INTO position VALUES (?, 1, 0, 0, '', -1)", (log_id,))
+        found, *place = connection.execute("SELECT log_id, next_seq, time, frame, hash, position FROM position").fetchone()
         if found != log_id:
             message = f"projection: is of log {found}, expected {log_id}"
             raise RebuildNeeded(message)
-        self.at = Mark(seq=place[0], time=place[1], frame=place[2], hash=place[3], position=place[4])
+        self.at = head_of(*place)
         connection.execute("BEGIN")
 
-    def take(self, events: Iterable[v.AnyEvent], mark: Mark) -> None:
+    def take(self, step: Step) -> None:
         """Run the statements for a complete step; steps that were taken before are passed over."""
-        if mark.seq <= self.at.seq:
+        if step.head.frame <= self.at.frame:
             return
-        for event in events:
+        for event in step.events:
             statement = self._by_type.get(type(event))
             if statement is not None:
-                self._connection.execute(statement, _parameters(event, mark.time))
-        self.at = mark
+                self._connection.execute(statement, _parameters(event, step.time))
+        self.at = step.head
 
     def commit(self) -> None:
         """Write rows and position together."""
         at = self.at
         self._connection.execute(
-            "UPDATE position SET seq = ?, time = ?, frame = ?, hash = ?, position = ?", (at.seq, at.time, at.frame, at.hash, at.position)
+            "UPDATE position SET next_seq = ?, time = ?, frame = ?, hash = ?, position = ?", (at.next_seq, at.time, at.frame, at.hash, at.position)
         )
         self._connection.execute("COMMIT")
         self._connection.execute("BEGIN")

@@ -12,37 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiosql
-from msgspec import MsgspecError, Struct
+from msgspec import MsgspecError
 
+from events.chain import START, Head
 from evsched.core import snapshot
 from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from events.vocabulary import AnyEvent
+    from events.chain import Step
 
 SCHEMA_VERSION = 1
 KEEP_STATE_EVERY = 200_000
 """After how many events the folded state is written along."""
 
 _queries = aiosql.from_path(Path(__file__).parent / "sql" / "schema.sql", "sqlite3")
-
-
-class Mark(Struct, frozen=True, kw_only=True):
-    """A place in a log: the end of a step.
-
-    Attributes:
-        frame, hash, position: Of the step's last frame: its number, its hash, where the log keeps it.
-    """
-
-    seq: int = 0
-    time: int = 0
-    frame: int = 0
-    hash: str = ""
-    position: int = -1
 
 
 class RebuildNeeded(Exception):
@@ -81,7 +66,7 @@ class ReadModel:
             connection.execute("BEGIN")
             for statement in _statements(_queries.create_schema.sql):
                 connection.execute(statement)
-            self._set_position(Mark())
+            self._set_position(START)
             connection.execute("COMMIT")
         version, log_id, *place = _queries.get_position(connection)
         if version != SCHEMA_VERSION:
@@ -90,20 +75,20 @@ class ReadModel:
         if log_id != self._log_id:
             message = f"read model: is of log {log_id}, expected {self._log_id}"
             raise RebuildNeeded(message)
-        self._written = self.at = Mark(seq=place[0], time=place[1], frame=place[2], hash=place[3], position=place[4])
+        self._written = self.at = head_of(*place)
         kept = _queries.get_kept_state(connection)
         if kept is None:
-            self.resume_at, state = Mark(), State()
+            self.resume_at, state = START, State()
         else:
-            self.resume_at = Mark(seq=kept[0], time=kept[1], frame=kept[2], hash=kept[3], position=kept[4])
+            self.resume_at = head_of(*kept[:-1])
             try:
-                state = snapshot.decode(kept[5], kept[1])
+                state = snapshot.decode(kept[-1], self.resume_at.time)
             except MsgspecError as error:
                 message = f"read model: its kept state cannot be read: {error}"
                 raise RebuildNeeded(message) from error
         self._rows = Rows(state)
-        self._kept_seq = self.resume_at.seq
-        self._loaded = self.resume_at.seq == self._written.seq
+        self._kept_seq = self.resume_at.next_seq
+        self._loaded = self.resume_at.frame == self._written.frame
         if self._loaded:
             self._rows.load(connection)
         self._indexed = bool(
@@ -116,36 +101,37 @@ class ReadModel:
         return self._rows.state
 
     @property
-    def committed(self) -> Mark:
+    def committed(self) -> Head:
         """The place up to which the file is complete."""
         return self._written
 
-    def take(self, events: Iterable[AnyEvent], mark: Mark) -> None:
-        """Take a complete step that ends at ``mark``; nothing is written before `commit`.
+    def take(self, step: Step) -> None:
+        """Take a complete step; nothing is written before `commit`.
 
         Steps up to the committed place only bring the state up to date. Raises `RebuildNeeded` when the log has another frame at the
         committed place than the one that was read.
         """
-        if mark.seq <= self._written.seq and not self._loaded:
+        head = step.head
+        if head.frame <= self._written.frame and not self._loaded:
             state = self._rows.state
-            state.time = mark.time
-            for event in events:
+            state.time = step.time
+            for event in step.events:
                 apply(state, event)
-            if mark.seq == self._written.seq and mark.frame == self._written.frame:
-                if mark.hash != self._written.hash:
-                    message = f"read model: frame {mark.frame} has hash {mark.hash}, expected {self._written.hash}: not the same log"
+            if head.frame == self._written.frame:
+                if head.hash != self._written.hash:
+                    message = f"read model: frame {head.frame} has hash {head.hash}, expected {self._written.hash}: not the same log"
                     raise RebuildNeeded(message)
                 self._rows.load(self._connection)
                 self._loaded = True
             return
         if not self._loaded:
-            message = f"read model: frame {self._written.frame} (seq {self._written.seq}) is not in this log"
+            message = f"read model: frame {self._written.frame} is not in this log"
             raise RebuildNeeded(message)
         take = self._rows.take
-        for event in events:
-            take(event, mark.time)
-        self._rows.step(mark.frame, mark.time, mark.seq)
-        self.at = mark
+        for event in step.events:
+            take(event, step.time)
+        self._rows.step(head.frame, step.time, head.next_seq - 1)
+        self.at = head
 
     def commit(self, *, index: bool = True) -> None:
         """Write rows and position together; the state too when it is time. ``index``: False while a rebuild goes on."""
@@ -154,7 +140,7 @@ class ReadModel:
         try:
             self._rows.flush(connection)
             self._set_position(self.at)
-            if self.at.seq - self._kept_seq >= KEEP_STATE_EVERY:
+            if self.at.next_seq - self._kept_seq >= KEEP_STATE_EVERY:
                 self._keep_state()
             if index and not self._indexed:
                 for statement in _statements(_queries.create_indices.sql):
@@ -170,20 +156,25 @@ class ReadModel:
     def _keep_state(self) -> None:
         at = self.at
         _queries.set_kept_state(
-            self._connection, seq=at.seq, time=at.time, frame=at.frame, hash=at.hash, position=at.position,
+            self._connection, next_seq=at.next_seq, time=at.time, frame=at.frame, hash=at.hash, position=at.position,
             state=snapshot.encode(self.state),
         )  # fmt: skip
-        self._kept_seq = at.seq
+        self._kept_seq = at.next_seq
 
-    def _set_position(self, at: Mark) -> None:
+    def _set_position(self, at: Head) -> None:
         _queries.set_position(
-            self._connection, schema_version=SCHEMA_VERSION, log_id=self._log_id, seq=at.seq, time=at.time, frame=at.frame,
-            hash=at.hash, position=at.position,
+            self._connection, schema_version=SCHEMA_VERSION, log_id=self._log_id, next_seq=at.next_seq, time=at.time,
+            frame=at.frame, hash=at.hash, position=at.position,
         )  # fmt: skip
 
     def close(self) -> None:
         """Close the file; what was taken and not committed is forgotten."""
         self._connection.close()
+
+
+def head_of(next_seq: int, time: int, frame: int, digest: str, position: int) -> Head:
+    """Return the head of a log from the columns that keep it."""
+    return Head(next_seq=next_seq, time=time, frame=frame, hash=digest, position=position)
 
 
 def _statements(script: str) -> list[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import zstandard
 
+from events.chain import Head
 from evsched.core import snapshot
 from replays.disk import Disk
 
@@ -38,24 +39,20 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """What a snapshot belongs to.
 
     Attributes:
-        seq: Of the last event in the state.
-        frame, hash, position: Of the frame that ends with that event: its number, its hash, where the log keeps it.
+        head: The head of the log after the last event in the state.
         digest: Of the state.
         core: Version of the state's record (`evsched.core.snapshot.VERSION`).
     """
 
     format: int = FORMAT
     core: int = snapshot.VERSION
-    log_id: str
-    seq: int
-    frame: int
-    hash: str
-    position: int
-    term: int
-    leader: str
-    time: int
-    inbox_next: int
+    head: Head
     digest: str
+
+    @property
+    def seq(self) -> int:
+        """The ``seq`` of the last event in the state."""
+        return self.head.next_seq - 1
 
 
 class SnapshotDamaged(Exception):
@@ -135,9 +132,9 @@ class SnapshotStore:
                 continue
             try:
                 header, data = unpack(path)
-                if header.log_id != log_id:
-                    raise SnapshotDamaged(path, f"is of log {header.log_id}, expected {log_id}")
-                state = snapshot.decode(data, header.time)
+                if header.head.log_id != log_id:
+                    raise SnapshotDamaged(path, f"is of log {header.head.log_id}, expected {log_id}")
+                state = snapshot.decode(data, header.head.time)
             except (SnapshotDamaged, msgspec.MsgspecError) as error:
                 self._warn(str(error))
                 continue
@@ -146,7 +143,7 @@ class SnapshotStore:
     def save(self, header: Header, state: bytes) -> Path:
         """Write a snapshot so that it is there whole or not at all, then remove the oldest ones."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        final = self.folder / f"{header.seq}-{header.hash}.snapshot"
+        final = self.folder / f"{header.seq}-{header.head.hash}.snapshot"
         draft = self.folder / f".{final.name}.draft"
         disk = self._disk
         disk.remove(draft)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from events import vocabulary as v
@@ -21,50 +20,6 @@ if TYPE_CHECKING:
 
 INPUTS = frozenset(v.AnyInput.__args__)
 """Event types that began as proposals, unless they have a cause."""
-
-
-class RecordedStep(Struct, frozen=True, kw_only=True, gc=False):
-    """One complete step of a log.
-
-    Attributes:
-        frame: Number of its (last) frame.
-        hash: Of its (last) frame, which binds a snapshot to it; empty when unknown.
-    """
-
-    frame: int
-    time: int
-    decided: bool
-    term: int
-    inbox_next: int
-    events: tuple[v.AnyEvent, ...]
-    hash: str = ""
-
-    @property
-    def first_seq(self) -> int:
-        """The ``seq`` of its first event; 0 when it has none."""
-        return self.events[0].seq if self.events else 0
-
-    @property
-    def last_seq(self) -> int:
-        """The ``seq`` of its last event; 0 when it has none."""
-        return self.events[-1].seq if self.events else 0
-
-
-def join(frames: Iterable[Frame]) -> Iterator[RecordedStep]:
-    """Yield the steps of accepted frames; the parts of a step that was cut come together."""
-    parts: list[v.AnyEvent] = []
-    for frame in frames:
-        parts.extend(frame.events)
-        if frame.last:
-            yield RecordedStep(
-                frame=frame.frame,
-                time=frame.time,
-                decided=frame.decided,
-                term=frame.term,
-                inbox_next=frame.inbox_next,
-                events=tuple(parts),
-            )
-            parts.clear()
 
 
 def is_proposed(event: v.AnyEvent) -> bool:
@@ -87,12 +42,12 @@ def proposal_of(event: v.AnyEvent) -> v.Proposal:
     return v.Proposal(input=replace(event, seq=0))  # type: ignore[arg-type]
 
 
-def proposals_of(step: RecordedStep) -> list[v.Proposal]:
+def proposals_of(step: Step) -> list[v.Proposal]:
     """Return the proposals of a step, in their order."""
     return [proposal_of(event) for event in step.events if is_proposed(event)]
 
 
-def retake(engine: Engine, step: RecordedStep) -> tuple[v.AnyEvent, ...]:
+def retake(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...]:
     """Take a recorded step again, deciding anew, and return what comes out of it now."""
     first = step.events[0] if step.events else None
     if isinstance(first, v.LeaderStarted):

@@ -12,9 +12,9 @@ from replays.steps import retake
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from events.chain import Step
     from events.vocabulary import AnyEvent
     from evsched.core.engine import Engine
-    from replays.steps import RecordedStep
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-def compare(step: RecordedStep, decided: tuple[AnyEvent, ...]) -> Difference | None:
+def compare(step: Step, decided: tuple[AnyEvent, ...]) -> Difference | None:
     """Return the first difference between a recorded step and what it gives now."""
     recorded = step.events
     for index in range(max(len(recorded), len(decided))):
@@ -45,12 +45,12 @@ def compare(step: RecordedStep, decided: tuple[AnyEvent, ...]) -> Difference | N
         if ours is None or theirs is None or (ours != theirs and encode_event(ours) != encode_event(theirs)):
             present = theirs if theirs is not None else ours
             assert present is not None
-            return Difference(seq=present.seq, frame=step.frame, time=step.time, recorded=theirs, decided=ours)
+            return Difference(seq=present.seq, frame=step.head.frame, time=step.time, recorded=theirs, decided=ours)
     return None
 
 
 def verify(
-    engine: Engine, steps: Iterable[RecordedStep], progress: Callable[[RecordedStep], None] | None = None
+    engine: Engine, steps: Iterable[Step], progress: Callable[[Step], None] | None = None
 ) -> Difference | None:
     """Take every step again and return the first difference, None when there is none.
 
@@ -65,8 +65,8 @@ def verify(
         except Exception as error:  # noqa: BLE001 - whatever a damaged step makes the core raise is the finding
             first = step.events[0] if step.events else None
             return Difference(
-                seq=step.first_seq,
-                frame=step.frame,
+                seq=first.seq if first is not None else step.head.next_seq,
+                frame=step.head.frame,
                 time=step.time,
                 recorded=first,
                 decided=None,

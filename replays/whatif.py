@@ -23,14 +23,15 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from replays.ledger import Ledger, QueueFigures
-from replays.steps import RecordedStep, proposals_of
+from replays.steps import proposals_of
 from replays.verify import compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from evsched.core.engine import Engine
+    from events.chain import Step
     from events.configuration import Configuration
+    from evsched.core.engine import Engine
 
 DEFAULT_EVICTION_MS = 5_000
 """How long an eviction takes when the log holds none to learn from."""
@@ -78,7 +79,7 @@ class ConfigurationRefused(Exception):
     """The configuration to try is not valid in this log; the message says why."""
 
 
-def median_eviction_ms(steps: Iterable[RecordedStep]) -> int:
+def median_eviction_ms(steps: Iterable[Step]) -> int:
     """Return the median time from telling a victim to its end, over all recorded evictions (the lower one of two middle ones)."""
     told: dict[str, int] = {}
     took: list[int] = []
@@ -108,7 +109,7 @@ class WhatIf:
         self._lives: dict[str, int] = {}
         self._left_out = self._confirmed = self._moved = self._refused = self._steps = 0
 
-    def run(self, steps: Iterable[RecordedStep], progress: Callable[[RecordedStep], None] | None = None) -> Report:
+    def run(self, steps: Iterable[Step], progress: Callable[[Step], None] | None = None) -> Report:
         """Run over these steps and report; raise `ConfigurationRefused` when the configuration cannot be applied."""
         for step in steps:
             self._take(step)
@@ -118,7 +119,7 @@ class WhatIf:
 
     # -------------------------------------------------------------------------------------------------------------- a step
 
-    def _take(self, step: RecordedStep) -> None:
+    def _take(self, step: Step) -> None:
         self._steps += 1
         proposals = proposals_of(step)
         self._try_configuration(step, proposals)
@@ -139,7 +140,7 @@ class WhatIf:
         recorded_ledger.take(step.events)
         supposed_ledger.take(events)
 
-    def _try_configuration(self, step: RecordedStep, proposals: list[v.Proposal]) -> None:
+    def _try_configuration(self, step: Step, proposals: list[v.Proposal]) -> None:
         """Put the configuration to try in force: in place of the first recorded one, or before the first step."""
         if self._configuration is None:
             return
@@ -160,14 +161,14 @@ class WhatIf:
             for event in events:
                 if isinstance(event, v.InputRejected):
                     raise ConfigurationRefused(event.reason)
-            self._differ(step.first_seq)
+            self._differ(step.events[0].seq if step.events else step.head.next_seq)
         self._configuration = None
 
     def _differ(self, seq: int) -> None:
         if self._agree:
             self._agree, self._first = False, seq
 
-    def _follow(self, events: tuple[v.AnyEvent, ...], step: RecordedStep) -> None:
+    def _follow(self, events: tuple[v.AnyEvent, ...], step: Step) -> None:
         """Compare what came out, and owe the confirmations of evictions that only happen here."""
         if self._agree:
             found = compare(step, events)

@@ -7,7 +7,7 @@ CREATE TABLE position (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     schema_version INTEGER NOT NULL,
     log_id TEXT NOT NULL,
-    seq INTEGER NOT NULL,
+    next_seq INTEGER NOT NULL,
     time INTEGER NOT NULL,
     frame INTEGER NOT NULL,
     hash TEXT NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE position (
 );
 CREATE TABLE kept_state (
     only INTEGER PRIMARY KEY CHECK (only = 1),
-    seq INTEGER NOT NULL,
+    next_seq INTEGER NOT NULL,
     time INTEGER NOT NULL,
     frame INTEGER NOT NULL,
     hash TEXT NOT NULL,
@@ -103,15 +103,15 @@ CREATE INDEX quota_by_queue ON quota_actions (queue, time);
 CREATE INDEX rejected_by_time ON rejected (time);
 
 -- name: get_position()^
-SELECT schema_version, log_id, seq, time, frame, hash, position FROM position WHERE only = 1;
+SELECT schema_version, log_id, next_seq, time, frame, hash, position FROM position WHERE only = 1;
 
--- name: set_position(schema_version, log_id, seq, time, frame, hash, position)!
-INSERT OR REPLACE INTO position (only, schema_version, log_id, seq, time, frame, hash, position)
-VALUES (1, :schema_version, :log_id, :seq, :time, :frame, :hash, :position);
+-- name: set_position(schema_version, log_id, next_seq, time, frame, hash, position)!
+INSERT OR REPLACE INTO position (only, schema_version, log_id, next_seq, time, frame, hash, position)
+VALUES (1, :schema_version, :log_id, :next_seq, :time, :frame, :hash, :position);
 
 -- name: get_kept_state()^
-SELECT seq, time, frame, hash, position, state FROM kept_state WHERE only = 1;
+SELECT next_seq, time, frame, hash, position, state FROM kept_state WHERE only = 1;
 
--- name: set_kept_state(seq, time, frame, hash, position, state)!
-INSERT OR REPLACE INTO kept_state (only, seq, time, frame, hash, position, state)
-VALUES (1, :seq, :time, :frame, :hash, :position, :state);
+-- name: set_kept_state(next_seq, time, frame, hash, position, state)!
+INSERT OR REPLACE INTO kept_state (only, next_seq, time, frame, hash, position, state)
+VALUES (1, :next_seq, :time, :frame, :hash, :position, :state);

@@ -5,20 +5,22 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
+from msgspec.structs import replace
 from hypothesis import given, settings
 
 from evsched.core.engine import Engine
 from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections import asof, read_model
-from projections.read_model import Mark, ReadModel, RebuildNeeded
+from projections.read_model import ReadModel, RebuildNeeded
 from tests.core.histories import START, configurations, first_step, histories, settle
 from events import vocabulary as v
+from events.chain import Head, Step
 from events.configuration import QueueSpec, YunikornSpec
 
 
 def steps_of(configuration, history):
-    """Run a history; return its steps as (events, mark)."""
+    """Run a history; return its steps."""
     engine = Engine()
     taken = []
     time = START
@@ -29,7 +31,7 @@ def steps_of(configuration, history):
         taken.append((time, engine.step(time, proposals)))
     taken = [(at, events) for at, events in taken if events]
     return [
-        (events, Mark(seq=events[-1].seq, time=at, frame=number, hash=f"h{number}", position=number))
+        Step(Head(next_seq=events[-1].seq + 1, time=at, frame=number, hash=f"h{number}", position=number), at, True, events)
         for number, (at, events) in enumerate(taken, 1)
     ]
 
@@ -38,14 +40,14 @@ def check_every_moment(path, steps):
     """Compare tables and state after every single event."""
     reader = sqlite3.connect(path)
     state = State()
-    for events, mark in steps:
-        state.time = mark.time
-        for event in events:
+    for step in steps:
+        state.time = step.time
+        for event in step.events:
             apply(state, event)
             expected = asof.from_state(state)
             found = asof.without_empty_usage(asof.from_tables(reader, event.seq))
             assert found == expected, f"at seq {event.seq}"
-        assert asof.seq_at_time(reader, mark.time) >= mark.seq
+        assert asof.seq_at_time(reader, step.time) >= step.head.next_seq - 1
     reader.close()
 
 
@@ -56,23 +58,23 @@ def test_tables_and_state_agree_at_every_moment(tmp_path_factory, configuration,
     steps = steps_of(configuration, history)
     path = tmp_path_factory.mktemp("model") / "model.db"
     model = ReadModel(path, "log")
-    for number, (events, mark) in enumerate(steps):
-        model.take(events, mark)
+    for number, step in enumerate(steps):
+        model.take(step)
         if number % 3 == 0:
             model.commit()
         if number % 5 == 4:
             model.close()
             model = ReadModel(path, "log")
             for past in steps[: number + 1]:
-                if past[1].seq > model.resume_at.seq:
-                    model.take(*past)
+                if past.head.frame > model.resume_at.frame:
+                    model.take(past)
     model.commit()
     model.close()
     check_every_moment(path, steps)
     read_model.remove(path)
     rebuilt = ReadModel(path, "log")
-    for events, mark in steps:
-        rebuilt.take(events, mark)
+    for step in steps:
+        rebuilt.take(step)
     rebuilt.commit()
     rebuilt.close()
     check_every_moment(path, steps)
@@ -92,16 +94,16 @@ def test_another_log_or_schema_or_frame_asks_for_a_rebuild(tmp_path, monkeypatch
     path = tmp_path / "model.db"
     steps = small_steps()
     model = ReadModel(path, "log")
-    for events, mark in steps:
-        model.take(events, mark)
+    for step in steps:
+        model.take(step)
     model.commit()
     model.close()
     with pytest.raises(RebuildNeeded, match="is of log log, expected other"):
         ReadModel(path, "other")
     model = ReadModel(path, "log")
     with pytest.raises(RebuildNeeded, match="not the same log"):
-        for events, mark in steps:
-            model.take(events, Mark(seq=mark.seq, time=mark.time, frame=mark.frame, hash="x", position=mark.position))
+        for step in steps:
+            model.take(step._replace(head=replace(step.head, hash="x")))
     model.close()
     monkeypatch.setattr(read_model, "SCHEMA_VERSION", 2)
     with pytest.raises(RebuildNeeded, match="found schema version 1, expected 2"):
@@ -159,11 +161,11 @@ def test_a_kill_at_every_statement_of_a_commit_leaves_the_file_usable(tmp_path, 
     while True:
         path = tmp_path / f"{lives}.db"
         model = ReadModel(path, "log")
-        for events, mark in steps[:half]:
-            model.take(events, mark)
+        for step in steps[:half]:
+            model.take(step)
         model.commit()
-        for events, mark in steps[half:]:
-            model.take(events, mark)
+        for step in steps[half:]:
+            model.take(step)
         real = model._connection
         model._connection = mortal = MortalConnection(real, lives)
         try:
@@ -173,10 +175,10 @@ def test_a_kill_at_every_statement_of_a_commit_leaves_the_file_usable(tmp_path, 
             died = True
         real.close()
         again = ReadModel(path, "log")
-        assert again.committed.seq in {steps[half - 1][1].seq, steps[-1][1].seq}
-        for events, mark in steps:
-            if mark.seq > again.resume_at.seq:
-                again.take(events, mark)
+        assert again.committed.frame in {steps[half - 1].head.frame, steps[-1].head.frame}
+        for step in steps:
+            if step.head.frame > again.resume_at.frame:
+                again.take(step)
         again.commit()
         again.close()
         check_every_moment(path, steps)

@@ -7,10 +7,11 @@ import sqlite3
 import pytest
 
 from events import vocabulary as v
+from events.chain import Head, Step
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from projections import audit
-from projections.read_model import Mark, ReadModel
+from projections.read_model import ReadModel
 from tests.core.histories import START, settle
 
 
@@ -46,7 +47,8 @@ def path(tmp_path_factory):
     model = ReadModel(found, "log")
     for number, (time, events) in enumerate(steps, 1):
         if events:
-            model.take(events, Mark(seq=events[-1].seq, time=time, frame=number, hash="h", position=number))
+            head = Head(next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number)
+            model.take(Step(head, time, True, events))
     model.commit()
     model.close()
     return found

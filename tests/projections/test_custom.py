@@ -7,8 +7,9 @@ import sqlite3
 import pytest
 
 from events import vocabulary as v
+from events.chain import Head, Step
 from projections.custom import CustomProjection, ProjectionInvalid
-from projections.read_model import Mark, RebuildNeeded
+from projections.read_model import RebuildNeeded
 
 SQL = """
 -- name: create_schema#
@@ -25,7 +26,7 @@ def step(seq):
     """Return a step with one preemption of two victims."""
     victims = (v.Victim(id="a", queue="root.test", reason="r"), v.Victim(id="b", queue="root.test", reason="r"))
     event = v.PreemptionDecided(seq=seq, cause=1, ask="x", node="n", victims=victims, algorithm="guarantee")
-    return (event,), Mark(seq=seq, time=seq, frame=seq, hash="h", position=seq)
+    return Step(Head(next_seq=seq + 1, time=seq, frame=seq, hash="h", position=seq), seq, True, (event,))
 
 
 def losses(path):
@@ -43,15 +44,15 @@ def test_rows_follow_the_log_and_a_restart_goes_on(tmp_path):
     (folder / "losses.sql").write_text(SQL)
     path = tmp_path / "losses.db"
     projection = CustomProjection(folder, path, "log")
-    projection.take(*step(1))
+    projection.take(step(1))
     projection.commit()
-    projection.take(*step(2))
+    projection.take(step(2))
     projection.close()
     assert losses(path) == [("root.test", 2)]
     projection = CustomProjection(folder, path, "log")
-    assert projection.at.seq == 1
+    assert projection.at.next_seq == 2
     for seq in (1, 2):
-        projection.take(*step(seq))
+        projection.take(step(seq))
     projection.commit()
     projection.close()
     assert losses(path) == [("root.test", 4)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from events import vocabulary as v
+from events.chain import Head
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from replays.disk import Disk
@@ -19,15 +20,7 @@ def saved(store: SnapshotStore, seq: int, log_id: str = LOG):
     engine.step(1000 + seq, [v.Proposal(input=v.NodeRegistered(node=f"n{seq}", capacity={"vcore": 8000}))])
     data = snapshot.encode(engine.state)
     header = Header(
-        log_id=log_id,
-        seq=seq,
-        frame=seq,
-        hash=f"{seq:032x}",
-        position=seq,
-        term=1,
-        leader="l",
-        time=1000 + seq,
-        inbox_next=0,
+        head=Head(log_id=log_id, frame=seq, hash=f"{seq:032x}", position=seq, term=1, leader="l", time=1000 + seq, next_seq=seq + 1),
         digest=engine.state.digest(),
     )
     return store.save(header, data)
