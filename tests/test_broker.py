@@ -9,6 +9,7 @@ import aiokafka
 import pytest
 
 from tests.kafka import broker as choice
+from tests.kafka import container
 from tests.kafka.broker import GivenBroker, KafkaBroker
 from tests.kafka.container import compose_document
 from tests.kafka.missing import BrokerUnavailable
@@ -112,3 +113,23 @@ def test_the_container_is_told_what_the_process_is_told() -> None:
     assert service["environment"]["KAFKA_NUM_PARTITIONS"] == "3"
     assert service["environment"]["KAFKA_PROCESS_ROLES"] == "broker,controller"
     assert service["environment"]["KAFKA_ADVERTISED_LISTENERS"].startswith("CLIENT://127.0.0.1:19999,")
+
+
+def test_an_engine_that_answers_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With Docker there, the broker is a Compose project of its own: up, killed, up again, and down with its data.
+
+    The engine is a stand-in that notes what it is told: this shows the order of the commands, not that the image works.
+    """
+    said = tmp_path / "said"
+    docker = tmp_path / "docker"
+    docker.write_text(f'#!/bin/sh\necho "$@" >> {said}\ncase "$*" in *" ps "*) echo id ;; esac\n')
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(container, "wait_until_ready", lambda address, seconds: True)
+    broker = choice.own_broker(version="4.2.0")
+    broker.restart()
+    broker.stop()
+    told = [line.split("compose.json ")[-1] for line in said.read_text().splitlines()]
+    up = "up --detach --no-recreate"
+    stop = "down --volumes --timeout 0"
+    assert told == ["info", "compose version", up, "ps --quiet --status running", "kill --signal SIGKILL", up, stop]
