@@ -11,39 +11,31 @@ from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
 from events.frame import Frame, decode_frame, encode_frame, frame_hash
 from events.vocabulary import (
-    AllocationBound,
     AllocationReleased,
     AllocationRestored,
     AnyEvent,
     AnyInput,
     AskWithdrawn,
-    CheckpointRecorded,
     CycleStarted,
     EvictionRepeated,
-    Input,
-    LeaderStarted,
     NodeRemoved,
     PreemptionDecided,
     PreemptionWithdrawn,
     Proposal,
     QuotaPreemptionDecided,
-    QuotaPreemptionScheduled,
 )
 from evsched.core.duration import parse_duration_ms
 from evsched.core.engine import Engine
+from replays.decisions import decision_document, is_decision, seconds
 from replays.scenario import Scenario, Step
 from replays.staging import Staging
 
 MAX_STEPS_AT_ONE_INSTANT = 10_000
 """An engine that is due at the same instant more often than this goes round in circles, which is our own fault."""
-
-_SILENT = (Input, LeaderStarted, CheckpointRecorded, CycleStarted)
-"""What is no decision that anybody waits for."""
 
 
 class Simulation:
@@ -175,14 +167,16 @@ class Simulation:
         if not events:
             return
         self.steps.append((time, events))
-        at = _seconds(time - self.scenario.start_ms)
+        start_ms = self.scenario.start_ms
         for event in events:
             self._watch(event, time)
-            if not isinstance(event, _SILENT):
-                self.decisions.append(_document(event, at, self.scenario.start_ms))
+            if is_decision(event):
+                self.decisions.append(decision_document(event, time, start_ms))
             elif isinstance(event, CycleStarted) and event.kind == "admission":
                 order = getattr(self.engine, "last_order", None)
-                self.decisions.append({"at": at, "type": "CycleStarted", "order": [list(one) for one in order or ()]})
+                self.decisions.append(
+                    {"at": seconds(time - start_ms), "type": "CycleStarted", "order": [list(one) for one in order or ()]}
+                )
 
 
 def simulate(scenario: Scenario) -> dict[str, Any]:
@@ -207,23 +201,3 @@ def rebuilt(steps: Iterable[tuple[int, tuple[AnyEvent, ...]]], log_id: str) -> E
         for event in frame.events:
             engine.apply(event, frame.time)
     return engine
-
-
-def _document(event: AnyEvent, at: float, start_ms: int) -> dict[str, Any]:
-    """Return a decision as a document: what was decided, without its place in the log; times in seconds from the start."""
-    fields: dict[str, Any] = msgspec.to_builtins(event)
-    kind = fields.pop("type")
-    for name in ("seq", "cause"):
-        fields.pop(name, None)
-    if "due" in fields:
-        fields["due"] = _seconds(fields["due"] - start_ms)
-    if isinstance(event, QuotaPreemptionScheduled):
-        fields["fires_at"] = _seconds(fields.pop("at") - start_ms)
-    if isinstance(event, AllocationBound | PreemptionDecided):
-        fields.setdefault("node", None)
-    return {"at": at, "type": kind, **fields}
-
-
-def _seconds(ms: int) -> int | float:
-    """Return milliseconds as seconds: a whole number where they are whole."""
-    return ms // 1000 if ms % 1000 == 0 else ms / 1000

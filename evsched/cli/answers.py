@@ -14,6 +14,10 @@ DONE, NO, MISUSE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes: done, the answer is no, the call is at fault, the log or broker is unreachable or damaged, Ctrl-C."""
 
 
+FILE_WIDTH = 160
+"""How wide a table may be where no terminal says it."""
+
+
 class CommandError(Exception):
     """A command cannot do what it was asked for.
 
@@ -53,4 +57,4 @@ def paper() -> Console:
     """Return a console on the standard output, for data that people read."""
     from rich.console import Console  # noqa: PLC0415 - costs a tenth of a second, which quick commands need not pay
 
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    return Console(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH)

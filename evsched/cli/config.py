@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 import msgspec
 from cyclopts import App, Parameter
 
 from events.configuration import Configuration
+from events.vocabulary import ConfigurationApplied
 from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say
+from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
+from evsched.cli.proposing import ACCEPTED, propose
 from evsched.config import ConfigurationError, Fault, Loaded, load
 
 app = App(name="config", help="Check, compare and apply configurations.")
+
+MAX_DOCUMENT = 250_000
+"""Characters of a document that an event carries; a larger one is applied without its text."""
 
 Files = Annotated[list[Path], Parameter(name="FILE", negative=())]
 
@@ -81,6 +88,49 @@ def diff(before: Path, after: Path, /, *, json: Json = False) -> int:
     if not found:
         say("no difference")
     return NO if found else DONE
+
+
+@app.command
+async def apply(
+    files: Files,
+    /,
+    *,
+    where: Where = HERE,
+    name: str | None = None,
+    wait: Annotated[bool, Parameter(negative=())] = False,
+    json: Json = False,
+) -> int:
+    """Check a configuration and propose it to the scheduler, which takes it as a whole or refuses it as a whole.
+
+    **Examples**
+
+    `evsched config apply queues.yaml --wait`
+
+    `evsched config apply queues.yaml --name gpu --partition 1`
+
+    Args:
+        files: One queues.yaml, or Kueue manifests in files and folders.
+        where: Which log.
+        name: The partition to apply, where a queues.yaml holds several.
+        wait: Wait until a leader has answered; exits 1 when it refuses.
+        json: One document: the id of the proposal, its position, and with --wait the answer.
+    """
+    loaded = load_or_refuse(files)
+    found = [one for one in loaded.configurations if name is None or one.partition == name]
+    if len(found) != 1:
+        names = ", ".join(one.partition for one in loaded.configurations)
+        raise CommandError(f"partitions {names}: found {len(found)} to apply, expected one (choose with --name)")
+    for warning in loaded.warnings:
+        say(f"warning: {warning}")
+    proposed = ConfigurationApplied(
+        proposal=f"config:{uuid4().hex}", configuration=found[0], document=loaded.text if len(loaded.text) <= MAX_DOCUMENT else ""
+    )
+    ((position, answer),) = await propose(where, [proposed], "evsched config apply", wait=wait)
+    if json:
+        emit({"proposal": proposed.proposal, "position": position} | ({"answer": answer} if wait else {}))
+    refused = wait and answer != ACCEPTED
+    say(f"partition {found[0].partition}: {answer if wait else 'proposed'}")
+    return NO if refused else DONE
 
 
 def load_or_refuse(files: Sequence[Path]) -> Loaded:

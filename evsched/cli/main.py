@@ -19,6 +19,12 @@ from evsched.cli.answers import INTERRUPTED, MISUSE, CommandError, say_error
 
 COMMANDS = {
     "simulate": ("evsched.cli.simulate:simulate", "Run scenario files on a virtual clock and compare."),
+    "submit": ("evsched.cli.submit:submit", "Propose events from JSON lines."),
+    "import": ("evsched.cli.imports:app", "Turn a recorded cluster into proposals."),
+    "emulate": ("evsched.cli.emulate:emulate", "Behave like a cluster: evict, end and re-create what runs."),
+    "status": ("evsched.cli.status:status", "Show what the scheduler knows now."),
+    "log": ("evsched.cli.log:app", "Read the log, and follow it."),
+    "topics": ("evsched.cli.topics:app", "Make the topics of a log, and verify that nothing in them is ever lost."),
     "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),
 }
 """By name: where the command stands, and its line in the overview."""

@@ -1,0 +1,124 @@
+"""`evsched log`: what the log holds, and what is written to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import aclosing
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+
+from events.chain import ChainReader, Step
+from events.cloudevents import rfc3339
+from events.streams.reading import follow_steps
+from events.vocabulary import AnyEvent
+from evsched.cli.answers import NO, emit, say
+from evsched.cli.logs import HERE, Where, log_of, steps_of
+from evsched.cli.options import Json
+
+app = App(name="log", help="Read the log, and follow it.")
+
+Types = Annotated[list[str] | None, Parameter(name="--type", negative=(), help="Only events of these types; may be repeated.")]
+
+
+@app.command
+async def show(
+    *,
+    where: Where = HERE,
+    first: Annotated[int, Parameter(name="--from")] = 1,
+    last: Annotated[int | None, Parameter(name="--to")] = None,
+    types: Types = None,
+    json: Json = False,
+) -> int:
+    """Show the events of a log, one a line; exits 1 when there is none.
+
+    **Examples**
+
+    `evsched log show --type PreemptionDecided --type QuotaPreemptionDecided`
+
+    `evsched log show --log kafka://localhost:9092/cluster --from 100 --to 200 --json`
+
+    Args:
+        where: Which log.
+        first: Number (`seq`) of the first event.
+        last: Number of the last event.
+        types: Names of event types.
+        json: One event a line, with the time and number of its frame.
+    """
+    shown = 0
+    async with log_of(where) as opened, aclosing(steps_of(opened)) as steps:  # type: ignore[type-var]
+        async for step in steps:
+            wanted = [one for one in step.events if one.seq >= first and (last is None or one.seq <= last)]
+            shown += _print(step, wanted, types, json=json)
+            if last is not None and step.head.next_seq > last:
+                break
+    if not shown:
+        say("no event")
+    return 0 if shown else NO
+
+
+@app.command
+async def tail(
+    *,
+    where: Where = HERE,
+    lines: Annotated[int, Parameter(name=["--lines", "-n"])] = 10,
+    types: Types = None,
+    json: Json = False,
+) -> None:
+    """Show the last events of a log and then each new one, until Ctrl-C.
+
+    **Example**
+
+    `evsched log tail -n 0 --type AllocationBound --json`
+
+    Args:
+        where: Which log.
+        lines: How many of the events that are there already are shown.
+        types: Names of event types.
+        json: One event a line, with the time and number of its frame.
+    """
+    reader = ChainReader()
+    async with log_of(where) as opened:
+        kept: list[tuple[Step, AnyEvent]] = []
+        async with aclosing(steps_of(opened, reader)) as steps:  # type: ignore[type-var]
+            async for step in steps:
+                kept += [(step, event) for event in step.events if not types or type(event).__name__ in types]
+                kept = kept[-lines:] if lines > 0 else []
+        for step, event in kept:
+            _print(step, [event], types, json=json)
+        async with aclosing(follow_steps(opened, reader)) as batches:
+            async for batch in batches:
+                for step in batch:
+                    _print(step, step.events, types, json=json)
+
+
+def _print(step: Step, events: Iterable[AnyEvent], types: list[str] | None, *, json: bool) -> int:
+    """Print events of a step and return how many."""
+    count = 0
+    for event in events:
+        if types and type(event).__name__ not in types:
+            continue
+        count += 1
+        if json:
+            emit({"time": step.time, "frame": step.head.frame, "event": event})
+        else:
+            print(_line(step, event), flush=True)
+    return count
+
+
+def _line(step: Step, event: AnyEvent) -> str:
+    """Return an event as a person reads it: number, time, type, then its facts."""
+    facts: dict[str, Any] = msgspec.to_builtins(event)
+    kind = facts.pop("type")
+    facts.pop("seq", None)
+    due = facts.pop("due", None)
+    if due is not None and due != step.time:
+        facts["due"] = rfc3339(due)
+    cause = facts.pop("cause", None)
+    shown = " ".join(f"{name}={_value(value)}" for name, value in facts.items() if name != "configuration")
+    return f"{event.seq:>8} {rfc3339(step.time)} {kind} {shown}{f' ← {cause}' if cause else ''}"
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) and value.isprintable() else msgspec.json.encode(value).decode()

@@ -1,0 +1,144 @@
+"""Which log a command works on, and how its errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+
+from events.chain import ChainReader, Step
+from events.errors import CallerError, StreamError
+from events.streams import EventLog, Streams, open_log, open_streams
+from events.streams.reading import read_steps
+from events.streams.security import KafkaSecurity
+from evsched.cli.answers import MISUSE, UNREACHABLE, CommandError
+
+_KAFKA = Group(
+    "Kafka", help="Passwords come from EVSCHED_KAFKA_PASSWORD and EVSCHED_KAFKA_KEY_PASSWORD, or files named by these with _FILE."
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """Which log a command works on, and how to reach it; the options of many commands.
+
+    Attributes:
+        log: kafka://HOST:PORT/NAME or sqlite:///PATH, for what only reads an exported log file too; a file in your data directory
+            by default.
+        partition: Number of the cluster partition.
+        protocol: How to talk to Kafka: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        mechanism: SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+        username: For SASL.
+        ca_file: Certificates to trust, instead of those of the system.
+        cert_file: Our own certificate, for mutual TLS.
+        key_file: Its key.
+    """
+
+    log: Annotated[str | None, Parameter(env_var="EVSCHED_LOG")] = None
+    partition: int = 0
+    protocol: Annotated[str | None, Parameter(name="--kafka-protocol", env_var="EVSCHED_KAFKA_PROTOCOL", group=_KAFKA)] = None
+    mechanism: Annotated[str | None, Parameter(name="--kafka-mechanism", env_var="EVSCHED_KAFKA_MECHANISM", group=_KAFKA)] = None
+    username: Annotated[str | None, Parameter(name="--kafka-username", env_var="EVSCHED_KAFKA_USERNAME", group=_KAFKA)] = None
+    ca_file: Annotated[str | None, Parameter(name="--kafka-ca-file", env_var="EVSCHED_KAFKA_CA_FILE", group=_KAFKA)] = None
+    cert_file: Annotated[str | None, Parameter(name="--kafka-cert-file", env_var="EVSCHED_KAFKA_CERT_FILE", group=_KAFKA)] = None
+    key_file: Annotated[str | None, Parameter(name="--kafka-key-file", env_var="EVSCHED_KAFKA_KEY_FILE", group=_KAFKA)] = None
+
+    @property
+    def url(self) -> str:
+        """The address that was given, or that of the default log, whose folder is made when it is missing."""
+        if self.log:
+            return self.log
+        folder = data_directory()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return f"sqlite:///{folder / 'log.db'}"
+
+    @property
+    def security(self) -> KafkaSecurity:
+        """How to prove to a broker who we are; secrets come from the environment."""
+        try:
+            return KafkaSecurity.from_environment(
+                protocol=self.protocol,
+                mechanism=self.mechanism,
+                username=self.username,
+                ca_file=self.ca_file,
+                cert_file=self.cert_file,
+                key_file=self.key_file,
+            )
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+
+
+HERE = Where()
+"""The default log."""
+
+
+def data_directory() -> Path:
+    """Return where this platform keeps the data of a user's programs."""
+    home = Path.home()
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "evsched"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "evsched"
+    # The XDG rules say that a path that is not absolute has to be ignored.
+    named = Path(os.environ.get("XDG_DATA_HOME") or ".")
+    return (named if named.is_absolute() else home / ".local" / "share") / "evsched"
+
+
+@asynccontextmanager
+async def streams_of(where: Where, *, create: bool = False) -> AsyncIterator[Streams]:
+    """Open the streams of a cluster partition and close them afterwards.
+
+    Args:
+        where: As given on the command line.
+        create: Whether to make them when they are missing (the embedded log; topics of a broker are made by `topics create`).
+
+    Raises:
+        CommandError: They cannot be reached or are damaged, now or while they are used.
+    """
+    try:
+        async with open_streams(where.url, where.partition, where.security) as streams:
+            if create and where.url.startswith("sqlite:"):
+                await streams.log.create()
+            else:
+                await streams.log.check()
+            yield streams
+    except StreamError as error:
+        raise as_command_error(error) from error
+
+
+@asynccontextmanager
+async def log_of(where: Where) -> AsyncIterator[EventLog]:
+    """Open a log for reading and close it afterwards; exported files too.
+
+    Raises:
+        CommandError: As `streams_of`.
+    """
+    try:
+        found = open_log(where.url, where.partition, where.security)
+        try:
+            await found.check()
+            yield found
+        finally:
+            await found.close()
+    except StreamError as error:
+        raise as_command_error(error) from error
+
+
+async def steps_of(log: EventLog, reader: ChainReader | None = None) -> AsyncIterator[Step]:
+    """Yield the steps of a log up to its end as it is now."""
+    async with aclosing(read_steps(log, reader or ChainReader())) as batches:
+        async for steps in batches:
+            for step in steps:
+                yield step
+
+
+def as_command_error(error: StreamError) -> CommandError:
+    """Return what the command says: misuse where the caller is at fault, unreachable or damaged otherwise."""
+    return CommandError(str(error), MISUSE if isinstance(error, CallerError) else UNREACHABLE)

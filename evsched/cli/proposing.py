@@ -1,0 +1,61 @@
+"""Sending proposals, and waiting for what the scheduler makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from events.chain import ChainReader
+from events.streams import EventLog
+from events.streams.reading import follow_steps, read_steps
+from events.vocabulary import AnyInput, InputRejected
+from evsched.cli.logs import Where, streams_of
+
+ACCEPTED = "accepted"
+BATCH = 500
+
+
+async def propose(where: Where, inputs: Sequence[AnyInput], source: str, *, wait: bool) -> list[tuple[int, str]]:
+    """Send proposals and return the position of each, with its answer when it was waited for (else an empty text).
+
+    Args:
+        where: Which log.
+        inputs: Each with its own id.
+        source: Who proposes.
+        wait: Whether to wait until a leader has answered all of them.
+    """
+    async with streams_of(where, create=True) as streams:
+        reader = ChainReader()
+        if wait:
+            async for _ in read_steps(streams.log, reader):
+                pass
+        positions: list[int] = []
+        for begin in range(0, len(inputs), BATCH):
+            positions += await streams.inbox.propose(inputs[begin : begin + BATCH], source)
+        answers = await answered(streams.log, reader, inputs) if wait else {}
+    return [(position, answers.get(one.proposal, "")) for one, position in zip(inputs, positions, strict=True)]
+
+
+async def answered(log: EventLog, reader: ChainReader, inputs: Iterable[AnyInput]) -> dict[str, str]:
+    """Follow the log until it holds an answer to each input; return `ACCEPTED` or the reason of the refusal, by proposal id."""
+    missing = {proposed.proposal for proposed in inputs}
+    answers: dict[str, str] = {}
+    if not missing:
+        return answers
+    async for steps in follow_steps(log, reader):
+        for step in steps:
+            for event in step.events:
+                if isinstance(event, InputRejected):
+                    name, answer = event.proposal or _id_in(event), event.reason
+                else:
+                    name, answer = getattr(event, "proposal", ""), ACCEPTED
+                if name in missing:
+                    missing.discard(name)
+                    answers[name] = answer
+        if not missing:
+            break
+    return answers
+
+
+def _id_in(event: InputRejected) -> str:
+    """Return the id of a proposal that was refused because it had been answered before."""
+    return "" if event.input is None else event.input.proposal
