@@ -1,0 +1,111 @@
+"""The past of a log: its state at any moment, and the steps on the way.
+
+A `History` reads a log from the newest usable snapshot before the moment that is asked for, else from the beginning. Every digest that
+the log carries is compared with the state as it passes.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from events.chain import ChainReader, Step
+from events.errors import LogDamaged, PositionLost
+from events.streams.reading import read_steps, resume
+from events.vocabulary import CheckpointRecorded
+from evsched.core.engine import Engine
+from replays.moments import Moment
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from events.streams.protocols import EventLog
+    from replays.snapshots import SnapshotStore
+
+
+def apply_step(engine: Engine, step: Step, until_seq: int | None = None) -> None:
+    """Apply the events of a step, those after ``until_seq`` not; compare the digests it carries.
+
+    Raises:
+        LogDamaged: The state has another digest than the log says: this reader, or whoever wrote the log, is wrong.
+    """
+    state = engine.state
+    for event in step.events:
+        if until_seq is not None and event.seq > until_seq:
+            return
+        if type(event) is CheckpointRecorded and state.digest() != event.digest:
+            reason = f"event {event.seq} carries digest {event.digest[:12]}…, the state has {state.digest()[:12]}…"
+            raise LogDamaged(step.head.position, reason)
+        engine.apply(event, step.time)
+    state.time = step.time
+
+
+class History:
+    """The past of one log."""
+
+    def __init__(self, log: EventLog, store: SnapshotStore | None = None, warn: Callable[[str], None] | None = None) -> None:
+        """Read ``log``, from snapshots in ``store`` where there are any; ``warn`` hears of snapshots that do not fit."""
+        self.log = log
+        self._store = store
+        self._warn = warn or (lambda _: None)
+
+    async def start(self, before_seq: int | None = None, before_time: int | None = None) -> tuple[Engine, ChainReader]:
+        """Return an engine and the reader that goes on behind its state: the newest snapshot not after the moment, or the beginning."""
+        if self._store is None or not self._store.paths():
+            return Engine(), ChainReader()
+        log_id = await self.log_id()
+        for header, state in self._store.usable(log_id, before_seq):
+            if before_time is not None and header.head.time > before_time:
+                continue
+            try:
+                reader = await resume(self.log, header.head)
+            except PositionLost as error:
+                self._warn(f"snapshot of frame {header.head.frame}: {error.reason}")
+                continue
+            return Engine(state), reader
+        return Engine(), ChainReader()
+
+    async def log_id(self) -> str:
+        """Return the id of the log, from its first frame; empty when it has none."""
+        reader = ChainReader()
+        async with aclosing(self.log.read()) as batches:
+            async for batch in batches:
+                for record in batch:
+                    reader.accept(record.data, record.position)
+                    if reader.tip.log_id:
+                        return reader.tip.log_id
+        return ""
+
+    async def steps(self, reader: ChainReader | None = None) -> AsyncIterator[Step]:
+        """Yield the steps behind a reader (all of them for a new one), up to the end of the log as it is now."""
+        async with aclosing(read_steps(self.log, reader or ChainReader())) as batches:
+            async for steps in batches:
+                for step in steps:
+                    yield step
+
+    async def end_time(self) -> int:
+        """Return the time of the last frame, 0 for an empty log."""
+        _, reader = await self.start()
+        time = reader.tip.time
+        async for step in self.steps(reader):
+            time = step.time
+        return time
+
+    async def at(self, moment: Moment) -> Engine:
+        """Return an engine with the state at a moment; the end of the log when the moment is later."""
+        engine, _ = await self.before_step(moment)
+        return engine
+
+    async def before_step(self, moment: Moment) -> tuple[Engine, ChainReader]:
+        """Return the state at a moment and the reader that stands behind the last step that was applied to it."""
+        seq, time = moment.seq, moment.time
+        if moment.before_end_ms is not None:
+            time = await self.end_time() - moment.before_end_ms
+        engine, reader = await self.start(seq, time)
+        async for step in self.steps(reader):
+            if time is not None and step.time > time:
+                break
+            apply_step(engine, step, seq)
+            if seq is not None and step.head.next_seq > seq:
+                break
+        return engine, reader
