@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from evsched.core.workloads import Allocation, Ask, Node
+    from evsched.core.workloads import Allocation, Application, Ask, Node
 
 
 class Columns(Protocol):
@@ -29,8 +29,17 @@ class Order(Protocol):
     def unasked(self, ask: Ask) -> None:
         """An ask no longer waits (it is already gone from the state)."""
 
-    def usage_changed(self, leaf_path: str) -> None:
-        """Usage changed along the path of a leaf."""
+    def returned(self, ask: Ask) -> None:
+        """An ask that was in flight waits like any other again."""
+
+    def used(self, application: Application) -> None:
+        """Usage grew along the path of an application."""
+
+    def freed(self, application: Application) -> None:
+        """Usage, or what was promised to an ask in flight, shrank along the path of an application."""
+
+    def queue_removed(self, path: str) -> None:
+        """A queue in which nothing waits is gone."""
 
 
 class Victims(Protocol):

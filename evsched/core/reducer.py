@@ -104,7 +104,6 @@ def _node_changed(state: State, node: Node) -> None:
 def _queue_created(state: State, event: v.QueueCreated) -> None:
     state.dynamic[event.queue] = event.parent
     add_queue(state, event.queue, parent=event.parent)
-    state.order = None
 
 
 def _queue_removed(state: State, event: v.QueueRemoved) -> None:
@@ -113,7 +112,8 @@ def _queue_removed(state: State, event: v.QueueRemoved) -> None:
     queue = state.queues.pop(event.queue)
     if queue.parent is not None:
         queue.parent.children.pop(queue.name, None)
-    state.order = None
+    if state.order is not None:
+        state.order.queue_removed(event.queue)
 
 
 def _application_submitted(state: State, event: v.ApplicationSubmitted) -> None:
@@ -211,6 +211,7 @@ def _ask_submitted(state: State, event: v.AskSubmitted) -> None:
     )
     state.asks[ask.id] = ask
     application.asks[ask.id] = ask
+    application.created = min(application.created, ask.created)
     priorities = application.priorities
     priorities[ask.priority] = priorities.get(ask.priority, 0) + 1
     q.wait(leaf, shape.pairs)
@@ -236,6 +237,8 @@ def _unask(state: State, ask_id: str) -> Ask:
     if ask_id in state.preemptions:
         del state.preemptions[ask_id]
         q.claim(application.leaf, pairs, -1)
+        if state.order is not None:
+            state.order.freed(application)
     if ask_id in state.reservations:
         _unreserve(state, ask_id)
     if state.order is not None:
@@ -269,7 +272,7 @@ def _run(state: State, application: Application, allocation: Allocation) -> None
     if allocation.told:
         q.tell(leaf, pairs, 1)
     if state.order is not None:
-        state.order.usage_changed(leaf.path)
+        state.order.used(application)
     if state.victims is not None:
         state.victims.added(allocation)
     state.changed = True
@@ -319,6 +322,7 @@ def _allocation_restored(state: State, event: v.AllocationRestored) -> None:
         podsets=event.podsets,
         flavors=event.flavors,
     )
+    application.created = min(application.created, allocation.created)
     _run(state, application, allocation)
 
 
@@ -371,7 +375,7 @@ def _allocation_released(state: State, event: v.AllocationReleased) -> None:
         q.tell(leaf, pairs, -1)
         _left(state, allocation)
     if state.order is not None:
-        state.order.usage_changed(leaf.path)
+        state.order.freed(application)
     if state.victims is not None:
         state.victims.removed(allocation)
     _forget_if_done(state, application)
@@ -479,6 +483,9 @@ def _preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
         if event.ask in state.reservations:
             _unreserve(state, event.ask)
         state.ripens(ask)
+        if state.order is not None:
+            state.order.freed(state.applications[ask.application])
+            state.order.returned(ask)
     state.changed = True
 
 

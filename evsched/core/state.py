@@ -109,8 +109,7 @@ class State:
             vectors.extend((node.capacity, node.used))
         for vector in vectors:
             vector.extend([0] * (grow - len(vector)))
-        self.columns = None
-        self.victims = None
+        self.columns = self.order = self.victims = None
 
     # ---------------------------------------------------------------------------------------------------------- proposals
 

@@ -108,7 +108,7 @@ class Application:
     """An application and what it has.
 
     Attributes:
-        created: For FIFO order; milliseconds.
+        created: For FIFO order: the earliest creation of it, its asks and its allocations, gone ones included; milliseconds.
         seq: Of the event that brought it in; the last tie-break.
         usage: By resource type index.
         asks, allocations: By id.

@@ -1,21 +1,39 @@
-"""The allocation cycle: who waits gets what is free, in the order of the policies."""
+"""The allocation cycle: who waits gets what is free, in the order of the policies.
+
+First those for whom a node is reserved, then everybody in the order of `evsched.core.yunikorn.ordering`. After each binding the
+order is looked at anew, because shares have changed. An ask that cannot be bound is passed over and holds nobody else up; within
+one cycle room only shrinks, so it is not tried twice, nor is any other with the same demand.
+
+An ask in flight (its victims were told to go) is bound on the reserved node alone, as soon as that has room. When all its
+victims are gone and the node cannot take it after all (it shrank, it was closed), it is bound wherever it fits. An ask with a
+required node runs there or nowhere.
+
+A pause for applications with many asks that cannot be placed (``application.unschedasks.backoff``) is not implemented: equal asks
+fail together here, so there is nothing to save, and it would hold asks back that fit.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from events import vocabulary as v
+from evsched.core.columns import NodeColumns, columns_of
+from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:
     from evsched.core.queues import Queue
     from evsched.core.resources import Pairs
+    from evsched.core.state import State
     from evsched.core.step import Step
+    from evsched.core.workloads import Ask
+    from evsched.core.yunikorn.standing import Demand
 
 
 def within_maximum(leaf: Queue, pairs: Pairs, *, own_claim: bool) -> Queue | None:
     """Return the lowest queue on the path whose maximum the amounts would pass, None when they fit everywhere.
 
-    What asks in flight have been promised counts as used; ``own_claim``: the amounts are such a promise themselves.
+    What asks in flight have been promised counts as used. For one of them (``own_claim``) it does not: the promises were made
+    together, so that they all fit once the victims are gone, and whose victims go first is bound first.
     """
     for queue in leaf.lineage:
         maximum = queue.maximum
@@ -23,21 +41,129 @@ def within_maximum(leaf: Queue, pairs: Pairs, *, own_claim: bool) -> Queue | Non
             usage, claimed = queue.usage, queue.claimed
             for index, amount in pairs:
                 limit = maximum.get(index)
-                if limit is not None and usage[index] + claimed[index] + (0 if own_claim else amount) > limit:
+                if limit is not None and usage[index] + amount + (0 if own_claim else claimed[index]) > limit:
                     return queue
     return None
 
 
 def allocate(step: Step) -> None:
-    """Bind what fits."""
+    """Bind what fits. Does nothing when nothing happened that could help an ask that waits."""
     state = step.state
-    for ask in sorted(state.asks.values(), key=lambda ask: (-ask.priority, ask.created, ask.seq)):
+    if not state.asks:
+        return
+    order = order_of(state)
+    columns = columns_of(state)
+    if order.stirred or columns.stirred:
+        _serve_reserved(step, columns)
+        _serve_waiting(step, order, columns)
+        order.stirred = False
+        if order.worn():
+            state.order = None
+    if step.tracer is not None:
+        _note_waiting(step, columns)
+
+
+def order_of(state: State) -> WaitingOrder:
+    """Return the order of a state, built when it is not there, and brought up to the capacity and nodes of now."""
+    order = state.order
+    if not isinstance(order, WaitingOrder):
+        order = state.order = WaitingOrder(state)
+    if order.total != state.total:
+        order.rescale()
+    if state.columns is None:
+        order.revive()
+    return order
+
+
+def _serve_reserved(step: Step, columns: NodeColumns) -> None:
+    """Bind the asks that have a node reserved, oldest in the log first; each has room of its own."""
+    state = step.state
+    for ask in sorted((state.asks[name] for name in state.reservations), key=lambda ask: ask.seq):
         pairs = state.types.shapes[ask.shape].pairs
         if within_maximum(state.queues[ask.queue], pairs, own_claim=ask.id in state.preemptions) is not None:
             continue
-        reserved = state.reservations.get(ask.id) or ask.required_node
-        nodes = [state.nodes[reserved]] if reserved is not None else list(state.nodes.values())
-        for node in nodes:
-            if node.schedulable and node.fits(pairs, ask.id):
-                step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=node.name)
-                break
+        node = state.nodes.get(state.reservations[ask.id])
+        name = node.name if node is not None and node.schedulable and node.fits(pairs, ask.id) else None
+        preemption = state.preemptions.get(ask.id)
+        if name is None and preemption is not None and not preemption.waiting_for:
+            name = _elsewhere(columns, state, ask)
+        if name is not None:
+            step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
+
+
+def _elsewhere(columns: NodeColumns, state: State, ask: Ask) -> str | None:
+    shape = state.types.shapes[ask.shape]
+    return columns.place(shape) if ask.required_node is None else columns.place_on(ask.required_node, shape.pairs)
+
+
+def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None:
+    state = step.state
+    asks, applications = state.asks, state.applications
+    order.loosen()
+    _relieve(order, columns)
+    while (group := order.first()) is not None:
+        demand = group.demand
+        assert group.entry is not None
+        ask = asks[group.entry[1][3]]
+        pairs = demand.shape.pairs
+        leaf = applications[ask.application].leaf
+        full = within_maximum(leaf, pairs, own_claim=False)
+        if full is not None:
+            order.cap(full.path, demand)
+            continue
+        name = columns.place(demand.shape) if demand.required is None else columns.place_on(demand.required, pairs)
+        if name is None:
+            order.block(demand)
+            continue
+        reserved = ask.id in state.reservations
+        step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
+        if reserved:  # the room that was kept for it elsewhere is free now
+            _relieve(order, columns)
+
+
+def _relieve(order: WaitingOrder, columns: NodeColumns) -> None:
+    """Let demands be tried again that fit on a node that has grown."""
+    columns.settle()
+    grown = columns.grown
+    if not grown:
+        return
+    for demand in tuple(order.blocked):
+        if demand.required is None:
+            rows = grown
+        else:
+            row = columns.rows.get(demand.required)
+            rows = {row: None} if row in grown and row is not None else {}
+        if _fits_any(columns, demand, rows):
+            order.unblock(demand)
+    grown.clear()
+
+
+def _fits_any(columns: NodeColumns, demand: Demand, rows: dict[int, None]) -> bool:
+    pairs = demand.shape.pairs
+    return any(columns.fits_in(row, pairs) for row in rows)
+
+
+def _note_waiting(step: Step, columns: NodeColumns) -> None:
+    """Tell the tracer what holds each waiting ask up; only explanations pay for this."""
+    state, tracer = step.state, step.tracer
+    assert tracer is not None
+    for ask in state.asks.values():
+        shape = state.types.shapes[ask.shape]
+        leaf = state.queues[ask.queue]
+        in_flight = state.preemptions.get(ask.id)
+        if in_flight is not None and in_flight.waiting_for:
+            tracer.note(ask.id, "in-flight", node=in_flight.node, waiting_for=tuple(in_flight.waiting_for))
+        full = within_maximum(leaf, shape.pairs, own_claim=in_flight is not None)
+        if full is not None:
+            names = state.types.names
+            facts = {
+                names[index]: (full.usage[index], full.claimed[index], amount, full.maximum[index])
+                for index, amount in shape.pairs
+                if index in full.maximum
+            }
+            tracer.note(ask.id, "max", queue=full.path, used_claimed_asked_maximum=facts)
+        if ask.required_node is not None:
+            if columns.place_on(ask.required_node, shape.pairs) is None:
+                tracer.note(ask.id, "required-node", node=ask.required_node)
+        elif columns.place(shape) is None:
+            tracer.note(ask.id, "no-node", nodes=len(columns.names), resources=shape.resources)

@@ -1,0 +1,199 @@
+"""What the order of waiting asks is made of: demands, groups, bins, lines, standings.
+
+Records of `evsched.core.yunikorn.waiting`, which says how they work together. An entry is current as long as its owner points to
+it; heaps hold outdated ones too. Entries carry a serial number before their owner, so that owners are never compared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evsched.core.yunikorn.ordering import ApplicationKey, AskKey, Denominators, QueueKey, shown_priority
+
+if TYPE_CHECKING:
+    from evsched.core.queues import Queue
+    from evsched.core.resources import Shape
+    from evsched.core.workloads import Application
+
+
+class Demand:
+    """What asks of one shape and with one required node have in common.
+
+    Attributes:
+        required: The only node for them; None: any.
+        blocked: No node has room for them now.
+        capped_at: The queues whose maximum they would pass.
+    """
+
+    __slots__ = ("blocked", "capped_at", "required", "shape")
+
+    def __init__(self, shape: Shape, required: str | None) -> None:
+        """Make a demand of which nothing is known yet."""
+        self.shape = shape
+        self.required = required
+        self.blocked = False
+        self.capped_at: dict[Standing, None] = {}
+
+
+class Group:
+    """The asks of one application with one demand.
+
+    Attributes:
+        waiting: How many there are, those in flight included.
+        heap: Those that may be next; may hold some that are gone.
+        entry: The current entry in the bin of the leaf; None when there is none.
+        limited: A limit of its user or application holds it back.
+        marked: It is on the list of what must be looked at.
+    """
+
+    __slots__ = ("bin", "demand", "entry", "heap", "limited", "line", "marked", "waiting")
+
+    def __init__(self, line: Line, demand: Demand, bin_: Bin) -> None:
+        """Make an empty group."""
+        self.line = line
+        self.demand = demand
+        self.bin = bin_
+        self.waiting = 0
+        self.heap: list[AskKey] = []
+        self.entry: GroupEntry | None = None
+        self.limited = False
+        self.marked = False
+
+
+GroupEntry = tuple[ApplicationKey, AskKey, int, Group]
+"""Key of the application, key of its first ask of that demand, a serial number so that groups are never compared, group."""
+
+
+class Bin:
+    """The groups of one leaf with one demand.
+
+    Attributes:
+        groups: How many there are.
+        top: The entry that stands for this bin among the tops of the leaf; None when none does.
+        asleep: Nothing here can be bound, as far as is known.
+    """
+
+    __slots__ = ("asleep", "demand", "groups", "heap", "top")
+
+    def __init__(self, demand: Demand) -> None:
+        """Make an empty bin."""
+        self.demand = demand
+        self.groups = 0
+        self.heap: list[GroupEntry] = []
+        self.top: GroupEntry | None = None
+        self.asleep = False
+
+
+class Line:
+    """An application with asks that wait.
+
+    Attributes:
+        highest: The highest priority of its waiting asks (the seed's ``askMaxPriority``).
+        open: False for a new application of a stateaware leaf while another one is considered.
+        ticket: Its current entry among the new applications of a stateaware leaf.
+        moved: Its own key may have changed.
+    """
+
+    __slots__ = ("application", "groups", "highest", "key", "marked", "moved", "open", "standing", "ticket")
+
+    def __init__(self, application: Application, standing: Standing, highest: int) -> None:
+        """Make the line of an application that has no asks yet."""
+        self.application = application
+        self.standing = standing
+        self.highest = highest
+        self.groups: dict[Demand, Group] = {}
+        self.key: ApplicationKey | None = None
+        self.open = True
+        self.ticket: tuple[ApplicationKey, int, Line] | None = None
+        self.marked = False
+        self.moved = False
+
+
+class Standing:
+    """The place of a queue in the order.
+
+    Attributes:
+        lineage: The standings from this queue up to the root.
+        levels: Of a leaf: how many asks wait, by priority; of a parent: how many children show a priority.
+        highest: The largest of them (the seed's ``currentPriority``, before offset and fence); None when nothing waits.
+        demands: How many asks wait here and below, by demand.
+        capped: Demands that would pass the maximum of this queue.
+        heap: Of a parent: its children; of a leaf: the tops of its bins.
+        read: How much of the log of freed demands this queue has read.
+        sleeping: Children that have nothing to offer.
+        witness: A demand that can be tried here, as far as was known last.
+        chosen: Of a stateaware leaf: the new application that is considered.
+    """
+
+    __slots__ = (
+        "asleep", "bins", "capped", "chosen", "compared_with", "demands", "entry", "heap", "highest", "levels", "lineage",
+        "lines", "marked", "newcomers", "parent", "queue", "read", "sleeping", "tops", "witness",
+    )  # fmt: skip
+
+    def __init__(self, queue: Queue, parent: Standing | None, compared_with: Denominators) -> None:
+        """Make the standing of a queue in which nothing waits."""
+        self.queue = queue
+        self.parent = parent
+        self.lineage: tuple[Standing, ...] = (self, *(parent.lineage if parent is not None else ()))
+        self.compared_with = compared_with
+        self.levels: dict[int, int] = {}
+        self.highest: int | None = None
+        self.demands: dict[Demand, int] = {}
+        self.capped: dict[Demand, None] = {}
+        self.heap: list[StandingEntry] = []
+        self.entry: StandingEntry | None = None
+        self.tops: list[GroupEntry] = []
+        self.bins: dict[Demand, Bin] = {}
+        self.lines: dict[str, Line] = {}
+        self.read = 0
+        self.asleep = False
+        self.sleeping: dict[Standing, None] = {}
+        self.witness: Demand | None = None
+        self.newcomers: list[tuple[ApplicationKey, int, Line]] = []
+        self.chosen: Line | None = None
+        self.marked = False
+
+    def offers(self) -> bool:
+        """Tell whether some demand here is neither blocked nor capped at this very queue."""
+        witness, capped = self.witness, self.capped
+        if witness is not None and not witness.blocked and witness not in capped and witness in self.demands:
+            return True
+        for demand in self.demands:
+            if not demand.blocked and demand not in capped:
+                self.witness = demand
+                return True
+        self.witness = None
+        return False
+
+
+StandingEntry = tuple[QueueKey, int, Standing]
+
+
+def shift(standing: Standing, gone: int | None, come: int | None) -> None:
+    """Count a priority in or out (or both) and carry a changed maximum up as far as it is seen.
+
+    O(1) while the maximum stays; when it leaves, a look at the distinct priorities (seed, "Scheduler storage object changes").
+    """
+    at: Standing | None = standing
+    while at is not None:
+        levels, highest = at.levels, at.highest
+        if come is not None:
+            levels[come] = levels.get(come, 0) + 1
+            if highest is None or come > highest:
+                highest = come
+        if gone is not None:
+            left = levels[gone] - 1
+            if left:
+                levels[gone] = left
+            else:
+                del levels[gone]
+                if gone == highest:
+                    highest = max(levels, default=None)
+        if highest == at.highest:
+            return
+        gone = None if at.highest is None else shown_priority(at.queue, at.highest)
+        come = None if highest is None else shown_priority(at.queue, highest)
+        at.highest = highest
+        if gone == come:
+            return
+        at = at.parent

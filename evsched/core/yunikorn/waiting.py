@@ -1,0 +1,520 @@
+"""Who is next, kept up to date: the order of `evsched.core.yunikorn.ordering` as heaps that follow the events.
+
+The walk from root to the next ask costs a look at one heap a level, and a binding costs new keys along one path. Three ideas
+carry it.
+
+**Lazy heaps.** Each parent has a heap of its children and each leaf heaps of its applications. Whoever changes gets a new entry;
+the old one stays where it is and is recognised by not being its owner's current entry. What changed is only marked while events
+are applied, and keys are computed once, before the next walk.
+
+**Demands.** Asks of one shape (with one required node, if any) share a `Demand`: where one of them does not fit on any node, none
+does, and where one would pass the maximum of a queue, none below that queue will do. So a failure is noted at the demand
+(`blocked`) or at the queue and the demand (`capped`), and cuts off everything that it holds for. A leaf has one heap for each
+demand, and a heap of their tops.
+
+**Asleep until woken.** What has nothing to offer leaves the heap above it: a demand in a leaf, a queue in its parent. It comes
+back when an ask arrives, or when something was freed that could help: then the demand is written into a log, and each queue, when
+it is next looked at, reads what is new there and wakes those of its children that wait with such a demand. Nothing else is tried
+again, so a cycle in which nothing can be done costs nothing.
+
+None of this is truth: a new index built from the state gives the same answers.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush, heapreplace
+from typing import TYPE_CHECKING
+
+from evsched.core.yunikorn.ordering import application_key, ask_key, denominators, is_new, queue_key
+from evsched.core.yunikorn.standing import Bin, Demand, Group, Line, Standing, shift
+
+if TYPE_CHECKING:
+    from evsched.core.queues import Queue
+    from evsched.core.state import State
+    from evsched.core.workloads import Application, Ask
+    from evsched.core.yunikorn.ordering import ApplicationKey, AskKey
+
+LONGEST_LOG = 65_536
+"""A log that is longer than this is not kept on; the index is built anew."""
+
+
+class WaitingOrder:
+    """The incremental order of one state (protocol `evsched.core.indices.Order`).
+
+    Attributes:
+        stirred: Whether anything happened since `settled` that could let an ask be bound.
+        blocked: Demands for which no node has room.
+        total: Capacity of the nodes at the time when the keys were computed.
+    """
+
+    def __init__(self, state: State) -> None:
+        """Build the order of all asks that wait."""
+        self.state = state
+        self.total = list(state.total)
+        self.standings: dict[str, Standing] = {}
+        self.root = self._stand(state.root)
+        self.lines: dict[str, Line] = {}
+        self.demands: dict[tuple[int, str | None], Demand] = {}
+        self.blocked: dict[Demand, None] = {}
+        self.stirred = True
+        self._serial = 0
+        self._log: list[Demand] = []
+        self._marked: list[Standing] = []
+        self._marked_lines: list[Line] = []
+        self._marked_groups: list[Group] = []
+        self._choosing: dict[Standing, None] = {}
+        self._loosened: dict[Standing, None] = {}
+        self._limited: list[Group] = []
+        for ask in state.asks.values():
+            self.asked(ask)
+
+    def _stand(self, queue: Queue) -> Standing:
+        standing = self.standings.get(queue.path)
+        if standing is None:
+            parent = self._stand(queue.parent) if queue.parent is not None else None
+            standing = self.standings[queue.path] = Standing(queue, parent, denominators(queue, self.total))
+        return standing
+
+    # -------------------------------------------------------------------------------------------------- what events report
+
+    def asked(self, ask: Ask) -> None:
+        """An ask started to wait."""
+        line = self.lines.get(ask.application) or self._line(ask)
+        standing = line.standing
+        demand = self._demand(ask)
+        group = line.groups.get(demand)
+        if group is None:
+            bin_ = standing.bins.get(demand)
+            if bin_ is None:
+                bin_ = standing.bins[demand] = Bin(demand)
+            bin_.groups += 1
+            group = line.groups[demand] = Group(line, demand, bin_)
+        group.waiting += 1
+        for above in standing.lineage:
+            above.demands[demand] = above.demands.get(demand, 0) + 1
+        line.highest = max(line.highest, ask.priority)
+        shift(standing, None, ask.priority)
+        self._mark_line(line)
+        self.returned(ask)
+
+    def returned(self, ask: Ask) -> None:
+        """An ask that was in flight waits like any other again."""
+        group = self.lines[ask.application].groups[self._demand(ask)]
+        if ask.id not in self.state.preemptions:
+            heappush(group.heap, ask_key(ask))
+            if len(group.heap) > 4 * group.waiting + 64:
+                group.heap = sorted(key for key in set(group.heap) if self._waits(key))
+            self._mark_group(group)
+            self._rouse(group)
+
+    def unasked(self, ask: Ask) -> None:
+        """An ask no longer waits (it is already gone from the state)."""
+        line = self.lines[ask.application]
+        standing = line.standing
+        demand = self._demand(ask)
+        group = line.groups[demand]
+        group.waiting -= 1
+        for above in standing.lineage:
+            left = above.demands[demand] - 1
+            if left:
+                above.demands[demand] = left
+            else:
+                del above.demands[demand]
+        if not group.waiting:
+            group.entry = None
+            group.heap.clear()
+            group.bin.groups -= 1
+            del line.groups[demand]
+            if demand not in standing.demands:
+                del standing.bins[demand]
+                if demand not in self.root.demands:
+                    self._forget(demand)
+        else:
+            self._mark_group(group)
+        shift(standing, ask.priority, None)
+        if not line.groups:
+            del self.lines[ask.application]
+            del standing.lines[ask.application]
+            line.ticket = None
+            if line is standing.chosen:
+                self._choosing[standing] = None
+                self.stirred = True
+            if not line.application.allocations:
+                self._wake_limited()
+        elif ask.priority == line.highest and ask.priority not in line.application.priorities:
+            line.highest = max(line.application.priorities)
+        self._mark_line(line)
+
+    def used(self, application: Application) -> None:
+        """Usage grew along the path of an application."""
+        line = self.lines.get(application.id)
+        if line is not None:
+            self._mark_line(line)
+        else:
+            self._mark(self._stand(application.leaf))
+
+    def freed(self, application: Application) -> None:
+        """Usage, or what was promised to an ask in flight, shrank along the path of an application."""
+        self.used(application)
+        for standing in self._stand(application.leaf).lineage:
+            if standing.capped:
+                self._loosened[standing] = None
+                self.stirred = True
+        self._wake_limited()
+
+    def queue_removed(self, path: str) -> None:
+        """A queue in which nothing waits is gone."""
+        standing = self.standings.pop(path, None)
+        if standing is not None and standing.parent is not None:
+            standing.entry = None
+            standing.parent.sleeping.pop(standing, None)
+
+    def _line(self, ask: Ask) -> Line:
+        application = self.state.applications[ask.application]
+        standing = self._stand(application.leaf)
+        line = self.lines[application.id] = standing.lines[application.id] = Line(application, standing, ask.priority)
+        return line
+
+    def _demand(self, ask: Ask) -> Demand:
+        demand = self.demands.get((ask.shape, ask.required_node))
+        if demand is None:
+            demand = Demand(self.state.types.shapes[ask.shape], ask.required_node)
+            self.demands[ask.shape, ask.required_node] = demand
+        return demand
+
+    def _forget(self, demand: Demand) -> None:
+        """Drop a demand that nobody waits with any more."""
+        del self.demands[demand.shape.index, demand.required]
+        self.blocked.pop(demand, None)
+        for standing in demand.capped_at:
+            del standing.capped[demand]
+        demand.capped_at.clear()
+
+    # -------------------------------------------------------------------------------------------------------------- marking
+
+    def _mark(self, standing: Standing) -> None:
+        for above in standing.lineage:
+            if above.marked:
+                break
+            above.marked = True
+            self._marked.append(above)
+
+    def _mark_line(self, line: Line) -> None:
+        if not line.marked:
+            line.marked = True
+            self._marked_lines.append(line)
+            self._mark(line.standing)
+
+    def _mark_group(self, group: Group) -> None:
+        if not group.marked:
+            group.marked = True
+            self._marked_groups.append(group)
+
+    def settle(self) -> None:
+        """Compute the keys of what was marked."""
+        for line in self._marked_lines:
+            line.marked = False
+            self._settle_line(line)
+        self._marked_lines.clear()
+        for group in self._marked_groups:
+            group.marked = False
+            self._settle_group(group)
+        self._marked_groups.clear()
+        for standing in self._choosing:
+            self._choose(standing)
+        self._choosing.clear()
+        for standing in self._marked:
+            standing.marked = False
+            self._settle_standing(standing)
+        self._marked.clear()
+
+    def _settle_line(self, line: Line) -> None:
+        if not line.groups:
+            return
+        standing = line.standing
+        key = application_key(line.application, line.highest, standing.compared_with)
+        changed = key != line.key
+        line.key = key
+        if standing.queue.settings.sort_policy == "stateaware":
+            self._ticket(line, key)
+        if changed:
+            for group in line.groups.values():
+                self._settle_group(group)
+
+    def _ticket(self, line: Line, key: ApplicationKey) -> None:
+        """Put a new application of a stateaware leaf in line with the other new ones; take it off when it is new no longer."""
+        standing = line.standing
+        if is_new(line.application):
+            if line.ticket is None or line.ticket[0] != key:
+                self._serial += 1
+                line.ticket = (key, self._serial, line)
+                heappush(standing.newcomers, line.ticket)
+                if len(standing.newcomers) > 4 * len(standing.lines) + 64:
+                    standing.newcomers = sorted(one for one in standing.newcomers if one[2].ticket is one)
+            self._open(line, is_open=line is standing.chosen)
+        else:
+            line.ticket = None
+            self._open(line, is_open=True)
+        self._choosing[standing] = None
+
+    def _open(self, line: Line, *, is_open: bool) -> None:
+        if line.open is not is_open:
+            line.open = is_open
+            for group in line.groups.values():
+                self._settle_group(group)
+                if is_open:
+                    self._rouse(group)
+
+    def _choose(self, standing: Standing) -> None:
+        """Choose the one new application of a stateaware leaf that is considered."""
+        heap = standing.newcomers
+        while heap and heap[0][2].ticket is not heap[0]:
+            heappop(heap)
+        first = heap[0][2] if heap else None
+        before = standing.chosen
+        standing.chosen = first
+        if before is not None and before is not first and before.ticket is not None:
+            self._open(before, is_open=False)
+        if first is not None:
+            self._open(first, is_open=True)
+
+    def _settle_group(self, group: Group) -> None:
+        """Give a group the entry that it should have, or none."""
+        heap, line = group.heap, group.line
+        while heap and not self._waits(heap[0]):
+            heappop(heap)
+        if not heap or not line.open or line.key is None or group.limited:
+            group.entry = None
+            return
+        head, entry = heap[0], group.entry
+        if entry is not None and entry[1] == head and entry[0] == line.key:
+            return
+        self._serial += 1
+        entry = group.entry = (line.key, head, self._serial, group)
+        bin_ = group.bin
+        heappush(bin_.heap, entry)
+        if len(bin_.heap) > 4 * bin_.groups + 64:
+            bin_.heap = sorted(one for one in bin_.heap if one[3].entry is one)
+        if bin_.heap[0] is entry and not bin_.asleep:
+            self._lift(line.standing, bin_)
+
+    @staticmethod
+    def _lift(leaf: Standing, bin_: Bin) -> None:
+        """Let the first entry of a bin stand for it among the tops of the leaf."""
+        bin_.top = bin_.heap[0]
+        heappush(leaf.tops, bin_.top)
+        if len(leaf.tops) > 4 * len(leaf.bins) + 64:
+            leaf.tops = sorted(one for one in leaf.tops if one[3].bin.top is one)
+
+    def _waits(self, key: AskKey) -> bool:
+        """Tell whether this key is that of an ask that waits and is not in flight."""
+        ask = self.state.asks.get(key[3])
+        return ask is not None and ask.seq == key[2] and ask.id not in self.state.preemptions
+
+    def _settle_standing(self, standing: Standing) -> None:
+        """Give a queue the entry that it should have in the heap of its parent, or none."""
+        parent = standing.parent
+        if parent is None:
+            return
+        if standing.highest is None or standing.asleep:
+            standing.entry = None
+            return
+        key = queue_key(standing.queue, standing.highest, standing.compared_with)
+        if standing.entry is None or standing.entry[0] != key:
+            self._serial += 1
+            standing.entry = (key, self._serial, standing)
+            heappush(parent.heap, standing.entry)
+            if len(parent.heap) > 4 * len(parent.queue.children) + 64:
+                parent.heap = sorted(entry for entry in parent.heap if entry[2].entry is entry)
+
+    # -------------------------------------------------------------------------------------------------------------- the walk
+
+    def first(self) -> Group | None:
+        """Return the group whose first ask is next; None when nobody is left who could be tried."""
+        self.settle()
+        standing = self.root
+        while True:
+            if standing.queue.leaf:
+                group = self._first_group(standing)
+                if group is not None:
+                    return group
+            else:
+                below = self._first_child(standing)
+                if below is not None:
+                    standing = below
+                    continue
+            parent = standing.parent
+            if parent is None:
+                return None
+            standing.asleep = True
+            standing.entry = None
+            parent.sleeping[standing] = None
+            standing = parent
+
+    def _first_child(self, parent: Standing) -> Standing | None:
+        if parent.read != len(self._log):
+            self._wake_children(parent)
+        heap = parent.heap
+        while heap:
+            entry = heap[0]
+            child = entry[2]
+            if child.entry is not entry:
+                heappop(heap)
+            elif child.offers():
+                return child
+            else:
+                child.asleep = True
+                child.entry = None
+                parent.sleeping[child] = None
+        return None
+
+    def _first_group(self, leaf: Standing) -> Group | None:
+        if leaf.read != len(self._log):
+            self._wake_bins(leaf)
+        tops = leaf.tops
+        while tops:
+            entry = tops[0]
+            group = entry[3]
+            bin_ = group.bin
+            if bin_.top is not entry:
+                heappop(tops)
+                continue
+            demand = bin_.demand
+            if demand.blocked or (demand.capped_at and any(demand in above.capped for above in leaf.lineage)):
+                heappop(tops)
+                bin_.top = None
+                bin_.asleep = True
+                continue
+            heap = bin_.heap
+            while heap and heap[0][3].entry is not heap[0]:
+                heappop(heap)
+            if not heap:
+                heappop(tops)
+                bin_.top = None
+            elif heap[0] is not entry:
+                bin_.top = heap[0]
+                heapreplace(tops, heap[0])
+            elif entry[1][3] in self.state.preemptions:
+                self._settle_group(group)
+            else:
+                return group
+        return None
+
+    # -------------------------------------------------------------------------------------------------- failures and wakings
+
+    def block(self, demand: Demand) -> None:
+        """Note that no node has room for a demand; nobody with it is tried before one grows."""
+        demand.blocked = True
+        self.blocked[demand] = None
+
+    def cap(self, path: str, demand: Demand) -> None:
+        """Note that a demand would pass the maximum of a queue; nobody with it is tried below before usage there shrinks."""
+        standing = self.standings[path]
+        standing.capped[demand] = None
+        demand.capped_at[standing] = None
+
+    def limit(self, group: Group) -> None:
+        """Note that a limit of its user or of its application holds a group back; it is tried again when something was freed."""
+        group.entry = None
+        group.limited = True
+        self._limited.append(group)
+
+    def _wake_limited(self) -> None:
+        if self._limited:
+            self.stirred = True
+            for group in self._limited:
+                group.limited = False
+                if group.waiting:
+                    self._mark_group(group)
+                    self._rouse(group)
+            self._limited.clear()
+
+    def unblock(self, demand: Demand) -> None:
+        """Note that a demand may fit on a node again."""
+        if demand.blocked:
+            demand.blocked = False
+            del self.blocked[demand]
+            self._log.append(demand)
+
+    def revive(self) -> None:
+        """Note that everything known about nodes is void."""
+        self.stirred = True
+        for demand in tuple(self.blocked):
+            self.unblock(demand)
+
+    def loosen(self) -> None:
+        """Let demands be tried again that fit the maximum of a queue in which usage shrank."""
+        for standing in self._loosened:
+            queue = standing.queue
+            usage, claimed = queue.usage, queue.claimed
+            for demand in tuple(standing.capped):
+                for index, amount in demand.shape.pairs:
+                    limit = queue.maximum.get(index)
+                    if limit is not None and usage[index] + claimed[index] + amount > limit:
+                        break
+                else:
+                    del standing.capped[demand]
+                    del demand.capped_at[standing]
+                    self._log.append(demand)
+        self._loosened.clear()
+
+    def rescale(self) -> None:
+        """Compare usage with a new total of the cluster."""
+        self.total = list(self.state.total)
+        for standing in self.standings.values():
+            standing.compared_with = denominators(standing.queue, self.total)
+            self._mark(standing)
+            if standing.queue.settings.sort_policy == "fair":
+                for line in standing.lines.values():
+                    self._mark_line(line)
+
+    def worn(self) -> bool:
+        """Tell whether the log has become so long that a new index is better."""
+        return len(self._log) > LONGEST_LOG
+
+    def _rouse(self, group: Group) -> None:
+        """Wake the path of a group that has something new to offer."""
+        self.stirred = True
+        demand = group.demand
+        if demand.blocked:
+            return
+        lineage = group.line.standing.lineage
+        if demand.capped_at and any(demand in above.capped for above in lineage):
+            return
+        if group.bin.asleep:
+            self._wake_bin(group.line.standing, group.bin)
+        for standing in lineage:
+            self._wake(standing)
+
+    def _wake(self, standing: Standing) -> None:
+        if standing.asleep:
+            standing.asleep = False
+            if standing.parent is not None:
+                del standing.parent.sleeping[standing]
+            self._settle_standing(standing)
+
+    def _wake_children(self, parent: Standing) -> None:
+        fresh = dict.fromkeys(self._log[parent.read :])
+        parent.read = len(self._log)
+        for child in tuple(parent.sleeping):
+            demands, capped = child.demands, child.capped
+            if any(demand in demands and not demand.blocked and demand not in capped for demand in fresh):
+                self._wake(child)
+
+    def _wake_bins(self, leaf: Standing) -> None:
+        for demand in dict.fromkeys(self._log[leaf.read :]):
+            bin_ = leaf.bins.get(demand)
+            if bin_ is not None and bin_.asleep:
+                self._wake_bin(leaf, bin_)
+        leaf.read = len(self._log)
+
+    def _wake_bin(self, leaf: Standing, bin_: Bin) -> None:
+        """Put a bin back among the tops of its leaf."""
+        bin_.asleep = False
+        heap = bin_.heap
+        while heap and heap[0][3].entry is not heap[0]:
+            heappop(heap)
+        if heap:
+            self._lift(leaf, bin_)
+
+
