@@ -341,7 +341,7 @@ def cut_into_frames(
 
 
 def _pieces(events: tuple[AnyEvent, ...], room: int) -> Iterable[tuple[tuple[AnyEvent, ...], str, bool]]:
-    """Yield what goes into each frame: events that fit together, or a fragment of one that fits nowhere and whether it ends it."""
+    """Yield what goes into each frame: events that fit together, or a fragment of one that does not and whether it ends it."""
     group: list[AnyEvent] = []
     used = 0
     for event in events:

@@ -1,0 +1,326 @@
+"""Talking to Kafka: a writer and a reader that tell what happened in our own errors, each with a deadline on every call.
+
+The client library retries for ever where it can, swallows errors of a broker that is away, and keeps a producer poisoned after
+one batch was refused. So every send is awaited with a deadline, every failure costs the producer, and a read that brings nothing
+asks the broker whether it is there at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from aiokafka import errors as kafka_errors
+
+from events.cloudevents import Headers
+from events.errors import (
+    AccessDenied,
+    AppendRefused,
+    LogDamaged,
+    LogUnreachable,
+    OutcomeUnknown,
+    PositionLost,
+    StreamError,
+    StreamMissing,
+)
+from events.streams.security import KafkaSecurity
+
+MAX_REQUEST_BYTES = 1_000_000
+"""What brokers take by default is a little more."""
+MAX_BATCH_BYTES = 640_000
+"""More than the largest frame with its headers, less than a broker takes: small records are merged up to this size."""
+FETCH_BYTES = 8_000_000
+GOODBYE_S = 2.0
+
+T = TypeVar("T")
+
+_DENIED = (
+    kafka_errors.TopicAuthorizationFailedError,
+    kafka_errors.ClusterAuthorizationFailedError,
+    kafka_errors.GroupAuthorizationFailedError,
+    kafka_errors.SaslAuthenticationFailed,
+    kafka_errors.AuthenticationFailedError,
+    kafka_errors.AuthenticationMethodNotSupported,
+    kafka_errors.UnsupportedSaslMechanismError,
+    kafka_errors.IllegalSaslStateError,
+)
+_REFUSED = (
+    kafka_errors.MessageSizeTooLargeError,
+    kafka_errors.RecordListTooLargeError,
+    kafka_errors.RecordTooLargeError,
+    kafka_errors.InvalidTimestampError,
+    kafka_errors.PolicyViolationError,
+    kafka_errors.UnsupportedForMessageFormatError,
+)
+
+
+class KafkaAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the broker is and how to talk to it.
+
+    Attributes:
+        bootstrap: ``host:port``, several with commas.
+        timeout: Deadline of each call, seconds.
+    """
+
+    bootstrap: str
+    security: KafkaSecurity = KafkaSecurity()
+    timeout: float = 10.0
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments that every client takes."""
+        return {
+            "bootstrap_servers": self.bootstrap,
+            "request_timeout_ms": round(self.timeout * 1000),
+            "client_id": "evsched",
+            **self.security.client_options(),
+        }
+
+
+class Message(NamedTuple):
+    """What is written to a partition."""
+
+    value: bytes
+    headers: Headers = ()
+
+
+class PartitionWriter:
+    """Writes to one partition, in order, each record once."""
+
+    def __init__(self, access: KafkaAccess, topic: str, partition: int) -> None:
+        self._access = access
+        self.topic = topic
+        self._partition = partition
+        self._producer: AIOKafkaProducer | None = None
+        self._starting = asyncio.Lock()
+        self._farewells: set[asyncio.Task[None]] = set()
+
+    async def write(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Write these and return their positions; see `EventLog.append` for what is raised."""
+        producer = await self._started()
+        sent: list[asyncio.Future[Any]] = []
+        try:
+            async with asyncio.timeout(self._access.timeout):
+                for message in messages:  # one by one, so that what was sent is known when a later one fails
+                    sent.append(await self._send(producer, message))  # noqa: PERF401
+                answers = [(await asyncio.shield(one)).offset for one in sent]
+        except BaseException as error:
+            self._discard(producer)
+            for one in sent:
+                one.add_done_callback(_look_away)
+            if not isinstance(error, Exception):
+                raise
+            raise self._failure(error, anything_sent=bool(sent)) from error
+        if min(answers, default=0) < 0:
+            # The broker recognised a repetition but has forgotten where the first one stands.
+            self._discard(producer)
+            raise OutcomeUnknown(self.topic, "written, but the broker does not say where")
+        return tuple(answers)
+
+    async def _send(self, producer: AIOKafkaProducer, message: Message) -> asyncio.Future[Any]:
+        key = str(self._partition).encode()
+        future: asyncio.Future[Any] = await producer.send(
+            self.topic, message.value, key=key, partition=self._partition, headers=list(message.headers)
+        )
+        return future
+
+    def _failure(self, error: Exception, *, anything_sent: bool) -> StreamError:
+        if isinstance(error, _REFUSED):
+            return AppendRefused(self.topic, _said(error))
+        if isinstance(error, _DENIED):
+            return AccessDenied(self.topic, _said(error))
+        if not anything_sent:
+            return meaning(error, self.topic)
+        if isinstance(error, TimeoutError):
+            return OutcomeUnknown(self.topic, f"no answer within {self._access.timeout} s")
+        return OutcomeUnknown(self.topic, _said(error))
+
+    async def _started(self) -> AIOKafkaProducer:
+        async with self._starting:
+            if self._producer is not None:
+                return self._producer
+            producer = AIOKafkaProducer(
+                **self._access.options(),
+                acks="all",
+                enable_idempotence=True,
+                max_batch_size=MAX_BATCH_BYTES,
+                max_request_size=MAX_REQUEST_BYTES,
+                linger_ms=0,
+            )
+            try:
+                async with asyncio.timeout(self._access.timeout):
+                    await producer.start()
+                    # Learn where the partition is now: waiting for that later would look like a write of unknown outcome.
+                    known = await producer.partitions_for(self.topic)
+            except BaseException as error:
+                self._discard(producer)
+                if isinstance(error, Exception):
+                    raise meaning(error, self.topic) from error
+                raise
+            if self._partition not in known:
+                self._discard(producer)
+                raise StreamMissing(f"{self.topic}/{self._partition}")
+            self._producer = producer
+            return producer
+
+    def _discard(self, producer: AIOKafkaProducer) -> None:
+        """Throw a producer away without letting it finish: what it still holds should not be written later."""
+        if self._producer is producer:
+            self._producer = None
+        task = asyncio.get_running_loop().create_task(_abandon(producer))
+        self._farewells.add(task)
+        task.add_done_callback(self._farewells.discard)
+
+    async def close(self) -> None:
+        """Let go of the connection; everything that was written has been awaited."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with suppress(TimeoutError, kafka_errors.KafkaError):
+                async with asyncio.timeout(GOODBYE_S):
+                    await producer.stop()
+        if self._farewells:
+            await asyncio.wait(self._farewells, timeout=2 * GOODBYE_S)
+
+
+class PartitionReader:
+    """Reads one partition from any position on."""
+
+    def __init__(self, access: KafkaAccess, topic: str, partition: int) -> None:
+        self._access = access
+        self.topic = topic
+        self._place = TopicPartition(topic, partition)
+        self._consumer: AIOKafkaConsumer | None = None
+        self._position: int | None = None
+        self._busy = asyncio.Lock()
+
+    async def end(self) -> int:
+        """Return the position that the next record will have. A reader that fetches answers only after its current fetch."""
+        async with self._busy:
+            return await self._end()
+
+    async def fetch(self, position: int, limit: int, wait_s: float) -> list[ConsumerRecord[bytes, bytes]]:
+        """Return records from a position on, none when there are none within this time, which the broker has then confirmed.
+
+        Raises:
+            PositionLost: The position is before the first record or behind the end.
+        """
+        async with self._busy:
+            records = await self._guarded(self._fetch(position, limit, wait_s), self._access.timeout + wait_s, position)
+            if records:
+                return records
+            end = await self._end()
+            if position > end:
+                raise PositionLost(position, f"topic {self.topic} ends at {end}")
+            if position < end:
+                # It came just now, or it was there and the first fetch is still under way.
+                records = await self._guarded(
+                    self._fetch(position, limit, self._access.timeout), self._access.timeout + 1, position
+                )
+            if position < end and not records:
+                await self._forget()
+                raise LogUnreachable(self.topic, f"nothing came of {end - position} records within {self._access.timeout} s")
+            return records
+
+    async def _fetch(self, position: int, limit: int, wait_s: float) -> list[ConsumerRecord[bytes, bytes]]:
+        consumer = await self._started()
+        if self._place not in consumer.assignment():
+            consumer.assign([self._place])
+        if self._position != position:
+            consumer.seek(self._place, position)
+            self._position = position
+        found = await consumer.getmany(self._place, timeout_ms=round(wait_s * 1000), max_records=limit)
+        records: list[ConsumerRecord[bytes, bytes]] = found.get(self._place, [])
+        if records:
+            self._position = records[-1].offset + 1
+        return records
+
+    async def _end(self) -> int:
+        async def ask() -> int:
+            consumer = await self._started()
+            return int((await consumer.end_offsets([self._place]))[self._place])
+
+        return await self._guarded(ask(), self._access.timeout, 0)
+
+    async def _started(self) -> AIOKafkaConsumer:
+        if self._consumer is not None:
+            return self._consumer
+        consumer = AIOKafkaConsumer(
+            **self._access.options(),
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            max_partition_fetch_bytes=FETCH_BYTES,
+        )
+        try:
+            await consumer.start()
+        except BaseException:
+            await _goodbye(consumer)
+            raise
+        self._consumer, self._position = consumer, None
+        return consumer
+
+    async def _guarded(self, call: Awaitable[T], deadline_s: float, position: int) -> T:
+        """Await a call with a deadline; any failure costs the consumer."""
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await call
+        except BaseException as error:
+            await self._forget()
+            if isinstance(error, kafka_errors.OffsetOutOfRangeError):
+                raise PositionLost(position, f"topic {self.topic} does not hold it any more") from error
+            if isinstance(error, Exception):
+                raise meaning(error, self.topic) from error
+            raise
+
+    async def _forget(self) -> None:
+        consumer, self._consumer, self._position = self._consumer, None, None
+        if consumer is not None:
+            await _goodbye(consumer)
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        async with self._busy:
+            await self._forget()
+
+
+def meaning(error: Exception, name: str) -> StreamError:
+    """Return what an error of the client means when nothing was written."""
+    if isinstance(error, StreamError):
+        return error
+    if isinstance(error, _DENIED):
+        return AccessDenied(name, _said(error))
+    if isinstance(error, kafka_errors.UnknownTopicOrPartitionError):
+        return StreamMissing(name)
+    if isinstance(error, kafka_errors.CorruptRecordException):
+        return LogDamaged(-1, f"topic {name}: {_said(error)}")
+    return LogUnreachable(name, "no answer in time" if isinstance(error, TimeoutError) else _said(error))
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _look_away(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()
+
+
+async def _goodbye(consumer: AIOKafkaConsumer) -> None:
+    with suppress(TimeoutError, kafka_errors.KafkaError):
+        async with asyncio.timeout(GOODBYE_S):
+            await consumer.stop()
+
+
+async def _abandon(producer: AIOKafkaProducer) -> None:
+    """Cut a producer's connections and end its task; its own `stop` would first write what it still holds."""
+    producer._closed = True  # noqa: SLF001 - there is no public way to stop without flushing
+    sending = producer._sender.sender_task  # noqa: SLF001
+    with suppress(TimeoutError, kafka_errors.KafkaError):
+        async with asyncio.timeout(GOODBYE_S):
+            await producer.client.close()
+    if sending is not None:
+        sending.cancel()
+        await asyncio.wait([sending], timeout=GOODBYE_S)
