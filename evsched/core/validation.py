@@ -167,7 +167,10 @@ def _home(state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject
         if not proposed.queue:
             return Rejection("unknown", f"{subject}: application {proposed.application or '(none)'} is not here and no queue is named")
         return leaf_problem(state, proposed.queue, subject)
-    if proposed.queue and leaf_of(state, proposed.queue) != application.leaf.path:
+    spec = state.configuration
+    placed = isinstance(spec, YunikornSpec) and bool(spec.placement_rules)
+    # With placement rules a task may go on naming the queue that its owner wrote down; where its application is counts.
+    if proposed.queue and not placed and leaf_of(state, proposed.queue) != application.leaf.path:
         return Rejection(
             "conflict", f"{subject}: queue {proposed.queue} found, expected {application.leaf.path}, where its application is"
         )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evsched.core.yunikorn import allocation, application_placement, guarantee, quota
 from events import vocabulary as v
 from events.configuration import YunikornSpec
+from evsched.core.yunikorn import allocation, application_placement, guarantee, quota
 
 if TYPE_CHECKING:
+    from evsched.core.queues import Queue
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
@@ -20,24 +21,30 @@ class YunikornFamily:
 
     def __init__(self) -> None:
         """Start without a remembered configuration."""
-        self._before: quota.Before | None = None
+        self._before: tuple[int, quota.Before] | None = None
+        self._leaving: list[Queue] = []
 
     def refuse(self, state: State, proposed: v.AnyInput) -> Rejection | None:
         """Ask the placement rules and limits."""
         return application_placement.refuse(state, proposed)
 
     def before_input(self, step: Step, event: v.AnyInput) -> None:
-        """Keep the maxima and delays that a new configuration replaces."""
+        """Keep the maxima and delays that a new configuration replaces, and the queues that an exit may leave empty."""
         if isinstance(event, v.ConfigurationApplied):
-            self._before = quota.before(step.state)
+            self._before = event.seq, quota.before(step.state)
+        self._leaving = application_placement.leaves_that_may_go(step.state, event)
 
     def follow(self, step: Step, event: v.AnyInput) -> None:
-        """Place an application; start and cancel quota timers."""
+        """Place an application; start and cancel quota timers; remove queues that are empty now and were to go."""
         if isinstance(event, v.ApplicationSubmitted):
             application_placement.place(step, event)
         elif isinstance(event, v.ConfigurationApplied):
-            quota.after_configuration(step, self._before, event)
-            self._before = None
+            # Before the first queues.yaml, or after another format, nothing was in force.
+            seq, old = self._before or (0, {})
+            quota.after_configuration(step, old if seq == event.seq else {}, event)
+        for leaf in self._leaving:
+            application_placement.remove_empty(step, leaf, event.seq)
+        self._leaving = []
 
     def next_cycle(self, state: State) -> int | None:
         """Return when the next preemption cycle is due."""
