@@ -12,6 +12,8 @@ from evsched.cli.logs import HERE, Where, streams_of
 from evsched.core.duration import DurationError, parse_duration_ms
 from evsched.service.emulate import Agent
 from evsched.service.emulation import emulate_on
+from evsched.service.logs import configure
+from evsched.service.surroundings import SystemClock
 from replays.openb import TraceError, lives_ms, read_pods
 
 
@@ -56,9 +58,10 @@ async def emulate(
         default_life_ms=None if life is None else _duration("--life", life),
         recreate=recreate,
     )
+    configure("console")
     async with streams_of(where, create=True) as streams:
         say(f"following {streams.log.name}")
-        await emulate_on(streams, agent)
+        await emulate_on(streams, agent, SystemClock())
 
 
 def _duration(option: str, text: str) -> int:

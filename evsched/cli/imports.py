@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +15,7 @@ from evsched.cli.answers import CommandError, emit, paper, say, talk
 from evsched.cli.logs import HERE, Where, steps_of, streams_of
 from evsched.cli.options import Json
 from evsched.config import from_mapping
+from evsched.service.surroundings import SystemClock
 from replays.openb import Timed, TraceError, queues_yaml, read_nodes, read_pods, timed_inputs
 
 app = App(name="import", help="Turn a recorded cluster into proposals.")
@@ -106,10 +105,11 @@ async def _send(streams: Streams, timed: Sequence[Timed]) -> None:
     columns = (TextColumn("proposing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=talk(), transient=True) as progress:
         task = progress.add_task("proposing", total=len(timed))
-        begin = time.monotonic() - (timed[0].at_ms / 1000 if timed else 0)
+        clock = SystemClock()
+        begin = clock.elapsed() - (timed[0].at_ms / 1000 if timed else 0)
         sent = 0
         while sent < len(timed):
-            now_ms = (time.monotonic() - begin) * 1000
+            now_ms = (clock.elapsed() - begin) * 1000
             batch: list[AnyInput] = []
             for one in timed[sent : sent + BATCH]:
                 if one.at_ms > now_ms:
@@ -120,7 +120,7 @@ async def _send(streams: Streams, timed: Sequence[Timed]) -> None:
                 sent += len(batch)
                 progress.advance(task, len(batch))
             else:
-                await asyncio.sleep((timed[sent].at_ms - now_ms) / 1000)
+                await clock.sleep((timed[sent].at_ms - now_ms) / 1000)
 
 
 def _configuration(text: str) -> ConfigurationApplied:

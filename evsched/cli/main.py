@@ -18,6 +18,7 @@ from cyclopts import App, CycloptsError
 from evsched.cli.answers import INTERRUPTED, MISUSE, CommandError, say_error
 
 COMMANDS = {
+    "demo": ("evsched.cli.demo:demo", "Tell the story: preemption, a lowered maximum, a kill, the same digest."),
     "simulate": ("evsched.cli.simulate:simulate", "Run scenario files on a virtual clock and compare."),
     "submit": ("evsched.cli.submit:submit", "Propose events from JSON lines."),
     "import": ("evsched.cli.imports:app", "Turn a recorded cluster into proposals."),

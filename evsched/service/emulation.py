@@ -7,17 +7,16 @@ answer, it does not matter whether the last of them had arrived.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from contextlib import aclosing, suppress
 
 import structlog
 
-from events.chain import ChainReader
-from events.errors import EnvironmentFault, OutcomeUnknown
+from events.chain import ChainReader, Step
+from events.errors import EnvironmentFault, OutcomeUnknown, StreamError
 from events.streams import Streams
 from events.streams.reading import follow_steps, read_steps
 from evsched.service.emulate import SOURCE, Agent
+from evsched.service.surroundings import Clock
 
 AGAIN_S = 1.0
 """How long the agent waits after a proposal failed before it sends it again."""
@@ -27,46 +26,53 @@ BATCH = 500
 _log = structlog.get_logger(__name__)
 
 
-def wall_clock_ms() -> int:
-    """Return the time, milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
-
-
-async def emulate_on(streams: Streams, agent: Agent, now: Callable[[], int] = wall_clock_ms) -> None:
+async def emulate_on(streams: Streams, agent: Agent, clock: Clock) -> None:
     """Follow the log and propose what the agent owes; never ends by itself.
 
     Args:
         streams: Of a cluster partition.
         agent: Has seen nothing yet.
-        now: The clock, milliseconds since the epoch.
+        clock: Tells what is due.
     """
     reader = ChainReader()
     async with aclosing(read_steps(streams.log, reader)) as batches:
         async for steps in batches:
-            for step in steps:
-                for event in step.events:
-                    agent.take(event, step.time)
+            _give(agent, steps)
     changed = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(_follow(streams, reader, agent, changed))
-        group.create_task(_answer(streams, agent, changed, now))
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_follow(streams, reader, agent, changed))
+            group.create_task(_answer(streams, agent, changed, clock))
+    except* StreamError as errors:
+        # One of the two gave up and the other was cancelled, so there is one reason.
+        reason = errors.exceptions[0]
+    raise reason
 
 
 async def _follow(streams: Streams, reader: ChainReader, agent: Agent, changed: asyncio.Event) -> None:
-    """Give the agent what is new in the log."""
-    async with aclosing(follow_steps(streams.log, reader)) as batches:
-        async for steps in batches:
-            for step in steps:
-                for event in step.events:
-                    agent.take(event, step.time)
-            changed.set()
+    """Give the agent what is new in the log; one that cannot be reached is tried again."""
+    while True:
+        try:
+            async with aclosing(follow_steps(streams.log, reader)) as batches:
+                async for steps in batches:
+                    _give(agent, steps)
+                    changed.set()
+        except EnvironmentFault as error:
+            _log.warning("log not reached, following it again", error=str(error))
+            await asyncio.sleep(AGAIN_S)
 
 
-async def _answer(streams: Streams, agent: Agent, changed: asyncio.Event, now: Callable[[], int]) -> None:
+def _give(agent: Agent, steps: tuple[Step, ...]) -> None:
+    for step in steps:
+        for event in step.events:
+            agent.take(event, step.time)
+
+
+async def _answer(streams: Streams, agent: Agent, changed: asyncio.Event, clock: Clock) -> None:
     """Propose what is due, then sleep until something else is, or the log says something new."""
     while True:
         changed.clear()
-        owed = agent.owed(now())
+        owed = agent.owed(clock.now())
         for begin in range(0, len(owed), BATCH):
             batch = owed[begin : begin + BATCH]
             while True:
@@ -78,5 +84,5 @@ async def _answer(streams: Streams, agent: Agent, changed: asyncio.Event, now: C
                     await asyncio.sleep(AGAIN_S)
         due = agent.next_due()
         with suppress(TimeoutError):
-            async with asyncio.timeout(None if due is None else max(0, due - now()) / 1000):
+            async with asyncio.timeout(None if due is None else max(0, due - clock.now()) / 1000):
                 await changed.wait()
