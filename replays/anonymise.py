@@ -1,0 +1,198 @@
+"""A log without names: to be shown to others, with every decision in it unchanged.
+
+Ties between equals are broken by names, so the new names stand in the same alphabetical order as the old ones. There is one space of names
+for everything (a user's name may be part of a queue's path by a placement rule), path by path, part by part. Free text goes: documents,
+descriptions, sentences of producers. Nothing is rewritten in place: the steps are taken again with the new names by a new engine,
+and every decision is compared with the recorded one under the renaming; a log whose decisions depend on the names themselves (a
+regular expression in a placement rule) is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import fields, replace
+
+from events import configuration as c
+from events import vocabulary as v
+from evsched.core.engine import Engine
+from replays.steps import proposals_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from events.chain import Step
+
+PUBLIC = frozenset({"", "*", "root", "default", "nobody", "cohort"})
+"""Names that everybody uses; they stay."""
+
+NAMES = frozenset({
+    "ask", "allocation", "application", "node", "required_node", "user", "uid", "id", "proposal", "source", "cohort",
+    "cluster_queue", "namespace", "flavor", "groups", "users", "namespaces", "victims", "tried", "name", "parent",
+})  # fmt: skip
+"""Fields that hold a name, or several."""
+
+PATHS = frozenset({"queue", "value"})
+"""Fields that hold names joined by dots or slashes."""
+
+VALUES = frozenset({"tags", "labels", "node_labels", "flavors"})
+"""Mappings whose values are names; the keys are public terms."""
+
+CLEARED = frozenset({"document", "raw", "description"})
+"""Fields that hold what people wrote."""
+
+DERIVED = frozenset({"reason", "message", "digest"})
+"""Fields of decisions that hold names in sentences, or depend on every name: they are made anew and not compared."""
+
+_REASONS = frozenset({"completed", "preempted", "failed", "withdrawn", "node removed", "application removed"})
+_PLAIN = re.compile(r"[\w:#/@.\-]*")
+_SEPARATORS = re.compile(r"([./])")
+
+
+class CannotAnonymise(Exception):
+    """The decisions of this log depend on the names in it; the message says where."""
+
+
+class Names:
+    """The renaming: filled by `collect`, fixed by `freeze`, used by `rename`."""
+
+    def __init__(self) -> None:
+        """Start without names."""
+        self._found: dict[str, None] = {}
+        self._new: dict[str, str] = {}
+
+    def note(self, name: str) -> str:
+        """Remember a name; return it unchanged."""
+        self._found[_canonical(name)] = None
+        return name
+
+    def freeze(self) -> None:
+        """Give every name its number, in alphabetical order."""
+        ordered = sorted(name for name in self._found if name not in PUBLIC)
+        digits = len(str(len(ordered)))
+        self._new = {name: f"x{number:0{digits}}" for number, name in enumerate(ordered, 1)}
+
+    def new(self, name: str) -> str:
+        """Return the new name."""
+        return self._new.get(_canonical(name), name)
+
+
+def _canonical(name: str) -> str:
+    # A placement rule writes a dot in a name as `_dot_`; both mean the same.
+    return name.replace(".", "_dot_")
+
+
+class _Walker:
+    """Applies one function to every name in a value."""
+
+    def __init__(self, name: Any) -> None:  # noqa: ANN401 - str -> str
+        self._name = name
+
+    def path(self, text: str) -> str:
+        return "".join(part if part in (".", "/") else self._name(part) for part in _SEPARATORS.split(text))
+
+    def acl(self, text: str) -> str:
+        return " ".join(",".join(self._name(name) for name in part.split(",")) for part in text.split(" "))
+
+    def struct(self, value: msgspec.Struct) -> Any:  # noqa: ANN401 - the same type
+        changed = {field.name: self.field(value, field.name, getattr(value, field.name)) for field in fields(value)}
+        return replace(value, **changed)
+
+    def field(self, owner: msgspec.Struct, field: str, value: Any) -> Any:  # noqa: ANN401, PLR0911 - by kind of field
+        if isinstance(value, msgspec.Struct):
+            return self.struct(value)
+        if isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct):
+            return tuple(self.struct(item) for item in value)
+        if field in CLEARED and isinstance(value, str):
+            return ""
+        if field == "reason" and isinstance(owner, v.Input):
+            return value if value in _REASONS else "other"
+        if field in ("submit_acl", "admin_acl"):
+            return self.acl(value)
+        if field == "name" and isinstance(owner, c.PlacementRuleSpec):
+            return value
+        if isinstance(owner, c.FilterSpec) and field in ("users", "groups") and not all(map(_PLAIN.fullmatch, value)):
+            message = f"placement rule: filter {value} is a regular expression; names cannot be replaced under it"
+            raise CannotAnonymise(message)
+        if field == "priority_classes":
+            return {self._name(key): amount for key, amount in value.items()}
+        if isinstance(value, dict) and field in VALUES:
+            return {key: self._name(item) for key, item in value.items()}
+        if field in PATHS and isinstance(value, str):
+            return self.path(value)
+        if field in NAMES:
+            if isinstance(value, str):
+                return self._name(value.lower() if isinstance(owner, c.QueueSpec) else value)
+            if isinstance(value, tuple):
+                return tuple(self._name(item) for item in value)
+        return value
+
+
+def collect(steps: Iterable[Step]) -> Names:
+    """Return the renaming for everything that these steps name."""
+    names = Names()
+    walker = _Walker(names.note)
+    for step in steps:
+        for event in step.events:
+            walker.struct(event)
+    names.freeze()
+    return names
+
+
+def anonymise(names: Names, steps: Iterable[Step], engine: Engine | None = None) -> Iterator[tuple[Step, tuple[v.AnyEvent, ...]]]:
+    """Yield every step with its events under the new names, decided anew.
+
+    Raises:
+        CannotAnonymise: A decision came out differently.
+    """
+    engine = engine or Engine()
+    walker = _Walker(names.new)
+    for step in steps:
+        first = step.events[0] if step.events else None
+        if isinstance(first, v.LeaderStarted):
+            events = engine.lead(step.time, first.term, first.leader, first.checkpoint_every)
+        else:
+            proposals = [_proposal(walker, proposal) for proposal in proposals_of(step)]
+            events = engine.step(step.time, proposals, decide=step.decided)
+        _must_agree(walker, step, events)
+        yield step, events
+
+
+def _proposal(walker: _Walker, proposal: v.Proposal) -> v.Proposal:
+    if proposal.input is None:
+        return replace(proposal, id=walker.path(proposal.id), source=walker.path(proposal.source), raw="", problem="proposal: cannot be read")
+    return replace(
+        proposal,
+        id=walker.field(proposal, "proposal", proposal.id),
+        source=walker.field(proposal, "source", proposal.source),
+        input=walker.struct(proposal.input),
+    )
+
+
+def _must_agree(walker: _Walker, step: Step, events: tuple[v.AnyEvent, ...]) -> None:
+    expected = [_comparable(walker.struct(event)) for event in step.events]
+    found = [_comparable(event) for event in events]
+    for index in range(max(len(expected), len(found))):
+        if index >= len(expected) or index >= len(found) or expected[index] != found[index]:
+            seq = step.events[min(index, len(step.events) - 1)].seq if step.events else step.head.next_seq
+            message = f"event {seq}: came out differently under other names, so names decide in this log"
+            raise CannotAnonymise(message)
+
+
+def _comparable(event: msgspec.Struct) -> Any:  # noqa: ANN401 - builtins
+    found = msgspec.to_builtins(event)
+    _strip(found)
+    return found
+
+
+def _strip(value: Any) -> None:  # noqa: ANN401 - builtins
+    if isinstance(value, dict):
+        for field in DERIVED & value.keys():
+            del value[field]
+        for item in value.values():
+            _strip(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _strip(item)
