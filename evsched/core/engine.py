@@ -179,6 +179,11 @@ class Engine:
 
     # --------------------------------------------------------------------------------------------------------------- Kueue
 
+    @property
+    def last_order(self) -> list[list[str]]:
+        """The asks that the last Kueue cycle considered, in that order, one list a cohort tree."""
+        return self._families[KueueSpec].last_order  # type: ignore[attr-defined, no-any-return]
+
     def cycle_once(self, time: int) -> tuple[v.AnyEvent, ...]:
         """Take exactly one Kueue scheduling cycle, one head per ClusterQueue, and nothing after it."""
         step = Step(self.state, time, self.tracer)

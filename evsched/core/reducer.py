@@ -16,7 +16,7 @@ from evsched.core.timers import Timer
 from evsched.core.trees import add_queue, install
 from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
 from events import vocabulary as v
-from events.configuration import YunikornSpec
+from events.configuration import KueueSpec, YunikornSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +48,13 @@ def grace_ms(state: State) -> int:
 def _configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
     install(state, event.configuration)
     state.changed = True
+    state.stirred = {path: None for path in state.root.children} if isinstance(event.configuration, KueueSpec) else {}
+
+
+def _stir(state: State, leaf: Queue) -> None:
+    """Note that something ended in the tree of a leaf (Kueue): who waits there in vain is looked at again."""
+    if leaf.quota is not None:
+        state.stirred[leaf.quota.top.path] = None
 
 
 def _node_registered(state: State, event: v.NodeRegistered) -> None:
@@ -61,6 +68,8 @@ def _node_registered(state: State, event: v.NodeRegistered) -> None:
         state.total[index] += amount
     state.nodes[event.node] = node
     state.columns = None
+    if state.victims is not None:
+        state.victims.nodes_changed()
     state.changed = True
 
 
@@ -90,12 +99,16 @@ def _node_removed(state: State, event: v.NodeRemoved) -> None:
     for index, amount in enumerate(node.capacity):
         state.total[index] -= amount
     state.columns = None
+    if state.victims is not None:
+        state.victims.nodes_changed()
     state.changed = True
 
 
 def _node_changed(state: State, node: Node) -> None:
     if state.columns is not None:
         state.columns.node_changed(node)
+    if state.victims is not None:
+        state.victims.node_changed(node)
 
 
 # ----------------------------------------------------------------------------------------------- queues and applications
@@ -248,6 +261,7 @@ def _unask(state: State, ask_id: str) -> Ask:
 
 def _ask_withdrawn(state: State, event: v.AskWithdrawn) -> None:
     ask = _unask(state, event.ask)
+    _stir(state, state.queues[ask.queue])
     _forget_if_done(state, state.applications[ask.application])
     state.changed = True
 
@@ -361,6 +375,7 @@ def _allocation_released(state: State, event: v.AllocationReleased) -> None:
     subtract(application.usage, pairs)
     leaf = application.leaf
     q.release(leaf, pairs)
+    _stir(state, leaf)
     if allocation.node is not None:
         node = state.nodes.get(allocation.node)
         if node is None or allocation.id not in node.allocations:
@@ -422,9 +437,12 @@ def _reservation_released(state: State, event: v.ReservationReleased) -> None:
 
 
 def _tell(state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = "", queue: str = "") -> list[str]:
-    """Mark victims as told to go for an ask or for the quota of a queue; return their ids."""
+    """Mark victims as told to go for an ask or for the quota of a queue; return the ids of those that were not yet."""
     due, now = state.time + grace_ms(state), state.time
     told = [victim.id for victim in victims]
+    if isinstance(state.configuration, KueueSpec):
+        # A victim that is on its way out already is counted on by whoever else needs its room, and not told again.
+        told = [name for name in told if not (state.allocations[name].told or state.allocations[name].evicted)]
     allocations = [state.allocations[name] for name in told]
     # A quota enforcement tells thousands of equal tasks at once: they are counted first, and along the paths only then.
     counts = Counter([(one.queue, one.shape) for one in allocations if not one.told])
@@ -446,9 +464,13 @@ def _preemption_decided(state: State, event: v.PreemptionDecided) -> None:
     told = _tell(state, event.victims, event.seq, ask=event.ask)
     ask = state.asks[event.ask]
     ask.failed = ""
+    ask.preempted = True
     state.tried.pop(event.ask, None)
-    if event.ask not in state.preemptions:
+    known = state.preemptions.get(event.ask)
+    if known is None:
         q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, 1)
+    else:
+        told = [*known.waiting_for, *told]
     state.preemptions[event.ask] = Preemption(ask=event.ask, node=event.node, waiting_for=told, decided=state.time, seq=event.seq)
     if event.node is not None:
         if event.ask in state.reservations:
@@ -471,6 +493,7 @@ def _preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
     for name in event.victims:
         allocation = state.allocations[name]
         _left(state, allocation)
+        _stir(state, state.queues[allocation.queue])
         q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, -1)
         allocation.told = allocation.attempts = 0
         allocation.victim_of = allocation.quota_of = ""
@@ -482,7 +505,9 @@ def _preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
         q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, -1)
         if event.ask in state.reservations:
             _unreserve(state, event.ask)
-        state.ripens(ask)
+        if event.node_lost:
+            ask.preempted = False
+            state.ripens(ask)
         if state.order is not None:
             state.order.freed(state.applications[ask.application])
             state.order.returned(ask)
@@ -522,7 +547,8 @@ def _nothing(state: State, event: v.InputRejected | v.EvictionRefused) -> None:
 
 def _cycle_started(state: State, event: v.CycleStarted) -> None:
     state.last_cycle = state.time
-    state.changed = False
+    state.changed = event.again
+    state.stirred.clear()
     for name in event.tried:
         state.tried[name] = None
 

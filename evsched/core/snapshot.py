@@ -74,6 +74,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     last_cycle: int
     changed: bool
     tried: list[str]
+    stirred: list[str] = []
     recent: tuple[str, ...]
 
 
@@ -108,6 +109,7 @@ def record(state: State) -> StateRecord:
         last_cycle=state.last_cycle,
         changed=state.changed,
         tried=list(state.tried),
+        stirred=list(state.stirred),
         recent=state.recent_proposals,
     )
 
@@ -197,6 +199,7 @@ def _restore_work(state: State, found: StateRecord) -> None:
     state.preemptions = {preemption.ask: preemption for preemption in found.preemptions}
     state.quota_runs = {queue: dict.fromkeys(run) for queue, run in found.quota_runs.items()}
     state.tried = dict.fromkeys(found.tried)
+    state.stirred = dict.fromkeys(found.stirred)
     for ask_id, node_name in found.reservations.items():
         state.reservations[ask_id] = node_name
         if node_name in state.nodes:

@@ -45,6 +45,7 @@ class State:
         last_cycle: When the last preemption cycle ran.
         changed: Whether anything happened since then that could help an ask that was tried in vain.
         tried: Asks that wait and were considered by a preemption cycle, in that order.
+        stirred: (Kueue) The tops of the cohort trees in which something ended since the last cycle, by path.
         lost: Nodes that were removed and whose allocations are still to be released (empty between steps).
         arriving: Applications that were submitted and not yet placed (empty between steps).
         local_queues: (Kueue) ``namespace/name`` to ClusterQueue.
@@ -77,6 +78,7 @@ class State:
         self.last_cycle = -(2**62)
         self.changed = False
         self.tried: dict[str, None] = {}
+        self.stirred: dict[str, None] = {}
         self.local_queues: dict[str, str] = {}
         self.lost: dict[str, Node] = {}
         self.arriving: dict[str, ApplicationSubmitted] = {}
@@ -133,19 +135,20 @@ class State:
 
     # ------------------------------------------------------------------------------------------------- preemption cycles
 
+    def ripe_at(self, ask: Ask) -> int:
+        """Return when an ask is old enough to preempt: its leaf's delay after its creation, at once with a required node."""
+        if ask.required_node is not None:
+            return ask.created
+        return ask.created + self.queues[ask.queue].settings.preemption_delay_ms
+
     def ripens(self, ask: Ask) -> None:
         """Note when an ask becomes old enough to preempt (seed preemption_design: the delay runs from its creation)."""
-        if ask.may_preempt and ask.id not in self.preemptions:
-            heappush(self._ripe, (ask.created + self.queues[ask.queue].settings.preemption_delay_ms, ask.id))
+        if ask.may_preempt and not ask.preempted:
+            heappush(self._ripe, (self.ripe_at(ask), ask.id))
 
     def ripen_all(self) -> None:
         """Note it anew for all asks, after a configuration change or a restart."""
-        queues = self.queues
-        self._ripe = [
-            (ask.created + queues[ask.queue].settings.preemption_delay_ms, ask.id)
-            for ask in self.asks.values()
-            if ask.may_preempt and ask.id not in self.preemptions
-        ]
+        self._ripe = [(self.ripe_at(ask), ask.id) for ask in self.asks.values() if ask.may_preempt and not ask.preempted]
         heapify(self._ripe)
 
     def next_preemption(self, interval_ms: int) -> int | None:
@@ -155,13 +158,17 @@ class State:
         asks that were tried in vain are looked at again once something changed.
         """
         ripe, asks = self._ripe, self.asks
-        while ripe and (ripe[0][1] not in asks or ripe[0][1] in self.tried or ripe[0][1] in self.preemptions):
+        while ripe and ((ask := asks.get(ripe[0][1])) is None or self._no_turn(ask, ripe[0][0])):
             heappop(ripe)
         pace = self.last_cycle + interval_ms
         due = max(ripe[0][0], pace) if ripe else None
         if self.changed and self.tried and (due is None or pace < due):
             due = pace
         return due
+
+    def _no_turn(self, ask: Ask, ripe: int) -> bool:
+        """Tell whether an entry of the heap means nothing: a former ask of that id, one that preempted or was tried."""
+        return ripe != self.ripe_at(ask) or ask.preempted or ask.id in self.tried
 
     def digest(self) -> str:
         """Return the digest of this state: SHA-256, in hexadecimal."""

@@ -70,7 +70,8 @@ def add_queue(state: State, path: str, *, parent: bool, draining: bool = False) 
     known = state.queues.get(path)
     if known is not None:
         return known
-    above, _, name = path.rpartition(".")
+    # Names of ClusterQueues may hold dots, and say nothing about their place.
+    above, _, name = path.rpartition(".") if state.root.path else ("", "", path)
     upper = add_queue(state, above, parent=True, draining=draining) if above else state.root
     queue = Queue(path, name or path, upper, leaf=not parent)
     if draining:
