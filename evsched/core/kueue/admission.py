@@ -1,0 +1,214 @@
+"""Cycles until nothing more can be done, and what of them goes into the log (reference section 7; seed kueue_preemption).
+
+A cycle looks at one head per ClusterQueue. Which ask is the head: the best one that is not *parked*. An ask is parked when a cycle
+looked at it in vain, until something ends in its cohort tree; only ``BestEffortFIFO`` parks, under ``StrictFIFO`` the head stays the head
+and keeps those behind it waiting. An ask that has told victims to go stays the head too, so that what they free is kept for it.
+
+Trees are independent of each other and are worked through one by one. A round that admits or preempts nobody ends with all its
+heads done, so that a run always ends. Asks of the same queue and priority that want the same fare the same: once one has been
+parked, those behind it are parked with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evsched.core.kueue import messages
+from evsched.core.kueue.candidates import is_leaving
+from evsched.core.kueue.cycle import Cycle, Nominee
+from evsched.core.kueue.model import Quota, quota_of
+from evsched.core.kueue.search import Searcher
+from evsched.core.kueue.turns import turns
+from evsched.core.kueue.waiting import Waiting, waiting_of
+from events import vocabulary as v
+
+if TYPE_CHECKING:
+    from evsched.core.state import State
+    from evsched.core.step import Step
+    from evsched.core.workloads import Ask
+
+VAIN = ("no-fit", "no-victims")
+"""Outcomes that only an end of something can better."""
+
+
+def is_due(state: State) -> bool:
+    """Tell whether a cycle could do anything: an ask is new, or something ended where somebody waits."""
+    if len(state.asks) > len(state.tried):
+        return True
+    return any(path in state.queues and state.queues[path].pending_asks for path in state.stirred)
+
+
+class Run:
+    """All cycles of one step."""
+
+    def __init__(self, step: Step) -> None:
+        """Start with nobody looked at."""
+        self.step = step
+        self.state = step.state
+        self.waiting: Waiting = waiting_of(step.state)
+        self.order: list[list[str]] = []
+        self._done: dict[str, None] = {}
+        self._vain: dict[tuple[str, int, int, bool], None] = {}
+        self._passed: dict[str, int] = {}
+
+    # --------------------------------------------------------------------------------------------------------------- rounds
+
+    def until_quiet(self) -> None:
+        """Run cycles in every tree where somebody is new or something ended, and note who was looked at in vain."""
+        for top, paths in self._trees():
+            while (heads := self._heads(paths, top)) and any(self._is_fresh(head, top) for head in heads):
+                self._round(heads)
+        self.close()
+
+    def once(self) -> None:
+        """Run exactly one cycle over all trees, whoever was looked at before."""
+        heads = []
+        for path in self._paths():
+            if self._is_open(path):
+                heads.append(self.state.asks[self.waiting.queues[path][0][3]])
+        self._round(heads)
+        self.close()
+
+    def close(self) -> None:
+        """Write that a cycle ran, with the asks that it found waiting for the first time and leaves waiting."""
+        state = self.state
+        tried = tuple(name for name in self.waiting.new if name in state.asks and name not in state.tried)
+        self.waiting.new.clear()
+        extra = tuple(name for name in self._done if name in state.asks and name not in state.tried and name not in tried)
+        self.step.emit(v.CycleStarted, cause=state.seq, kind="admission", tried=tried + extra)
+
+    def _paths(self) -> list[str]:
+        queues = self.state.queues
+        return sorted(self.waiting.queues, key=lambda path: queues[path].order)
+
+    def _trees(self) -> list[tuple[Quota, list[str]]]:
+        """Return the trees that have something to do, with their queues in which somebody waits."""
+        state = self.state
+        busy = dict(state.stirred)
+        for name in self.waiting.new:
+            if name in state.asks:
+                quota = state.queues[state.asks[name].queue].quota
+                if quota is not None:
+                    busy[quota.top.path] = None
+        found: dict[Quota, list[str]] = {}
+        for path in self._paths():
+            if self._is_open(path):
+                top = quota_of(state.queues[path]).top
+                if top.path in busy:
+                    found.setdefault(top, []).append(path)
+        return sorted(found.items(), key=lambda item: item[0].order)
+
+    def _is_open(self, path: str) -> bool:
+        """Tell whether a ClusterQueue admits: it is in the configuration and not on hold."""
+        quota = self.state.queues[path].quota
+        return quota is not None and quota.spec is not None and quota.spec.stop_policy == "None"
+
+    # ---------------------------------------------------------------------------------------------------------------- heads
+
+    def _heads(self, paths: list[str], top: Quota) -> list[Ask]:
+        found = (self._head(path, top) for path in paths)
+        return [head for head in found if head is not None]
+
+    def _head(self, path: str, top: Quota) -> Ask | None:
+        """Return the best ask of a queue that is not parked."""
+        state = self.state
+        places = self.waiting.queues.get(path)
+        if places is None:
+            return None
+        spec = quota_of(state.queues[path]).spec
+        strict = spec is not None and spec.strict_fifo
+        start = self._passed.get(path, 0)
+        for number in range(start, len(places)):
+            ask = state.asks[places[number][3]]
+            if strict or ask.id in state.preemptions or not self._is_parked(ask, top):
+                # Those before it stay parked for the rest of the run; nobody joins them while it lasts.
+                self._passed[path] = number
+                return ask
+        self._passed[path] = len(places)
+        return None
+
+    def _is_parked(self, ask: Ask, top: Quota) -> bool:
+        if not self._is_fresh(ask, top):
+            return True
+        if _kind(ask) in self._vain and not ask.podsets and ask.flavors is None:
+            self._done[ask.id] = None
+            return True
+        return False
+
+    def _is_fresh(self, ask: Ask, top: Quota) -> bool:
+        """Tell whether looking at an ask may bring something new."""
+        return ask.id not in self._done and (ask.id not in self.state.tried or top.path in self.state.stirred)
+
+    # --------------------------------------------------------------------------------------------------------------- events
+
+    def _round(self, heads: list[Ask]) -> None:
+        """Run one cycle over these heads and write what it decides."""
+        state = self.state
+        searcher = Searcher(state, self.step.tracer)
+        cycle = Cycle(state, searcher)
+        nominees = cycle.nominate(heads)
+        for nominee in turns(searcher.kueue, cycle.trial, nominees):
+            cycle.handle(nominee)
+        self._note_order(cycle.order)
+        moved = False
+        for nominee in cycle.order:
+            moved = self._write(nominee) or moved
+        for nominee in cycle.order:
+            if nominee.outcome in VAIN:
+                self._vain[_kind(nominee.ask)] = None
+            if nominee.outcome in VAIN or nominee.outcome == "preempt" or not moved:
+                self._done[nominee.ask.id] = None
+
+    def _write(self, nominee: Nominee) -> bool:
+        """Write the events of a nominee; tell whether anything is different now."""
+        ask, assignment = nominee.ask, nominee.assignment
+        if nominee.outcome == "admit":
+            self.step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, **_bound(ask, assignment.flavors))
+            return True
+        if nominee.outcome == "preempt":
+            if ask.id in self.state.preemptions and all(is_leaving(target.allocation) for target in nominee.targets):
+                return False
+            decide(self.step, nominee)
+            return True
+        if nominee.outcome in VAIN and ask.failed != assignment.reason:
+            self.step.emit(v.PreemptionFailed, cause=ask.seq, ask=ask.id, reason=assignment.reason)
+        return False
+
+    def _note_order(self, order: list[Nominee]) -> None:
+        """Keep the order of consideration, one list a tree, over all rounds of the run."""
+        trees: dict[Quota, list[str]] = {}
+        for nominee in order:
+            trees.setdefault(nominee.queue.top, []).append(nominee.ask.id)
+        self.order.extend(trees.values())
+
+
+def decide(step: Step, nominee: Nominee) -> None:
+    """Write that victims were told to go for a nominee."""
+    fair = nominee.queue.spec is not None and step.state.configuration is not None and _is_fair(step.state)
+    step.emit(
+        v.PreemptionDecided,
+        cause=nominee.ask.seq,
+        ask=nominee.ask.id,
+        node=None,
+        victims=messages.victims(nominee.ask, nominee.queue, nominee.targets),
+        algorithm="fair" if fair else "classic",
+    )
+
+
+def _is_fair(state: State) -> bool:
+    return bool(getattr(state.configuration, "fair_sharing", False))
+
+
+def _kind(ask: Ask) -> tuple[str, int, int, bool]:
+    return (ask.queue, ask.shape, ask.priority, ask.may_preempt)
+
+
+def _bound(ask: Ask, flavors: tuple[dict[str, str], ...]) -> dict[str, object]:
+    """Return the flavors of an admission as the event carries them."""
+    if not ask.podsets:
+        return {"flavors": flavors[0]}
+    podsets = tuple(
+        v.PodSet(name=podset.name, resources=podset.resources, flavors=chosen)
+        for podset, chosen in zip(ask.podsets, flavors, strict=True)
+    )
+    return {"podsets": podsets}

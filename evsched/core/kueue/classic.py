@@ -1,0 +1,237 @@
+"""Classic preemption (seed kueue_preemption "Classic Preemption"; reference section 4).
+
+Candidates come in three kinds. *Advantaged* ones use quota of a subtree that could hold the ask within its own quota; they are always
+usable. *Plain* ones, of other queues as well, are usable without borrowing, or while borrowing when ``borrowWithinCohort`` allows
+it for their priority. *Own* ones are of the ask's queue. One attempt walks them in a fixed order, with borrowing allowed or not, and
+takes each whose queue, and every cohort between it and the meeting point, is still above its quota of something contested.
+
+Nothing is sorted: a heap holds the first remaining candidate of every group of every borrowing queue. Usage only falls during an
+attempt, so a queue that is found within its quota stays so, and a priority that is spared is followed by none that is not: in
+both cases all the rest of a group is dropped at once.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heapreplace
+from typing import TYPE_CHECKING, NamedTuple
+
+from evsched.core.kueue.messages import IN_CLUSTER_QUEUE, RECLAMATION, WHILE_BORROWING
+from evsched.core.kueue.wanted import MANY, Target, Wanted, minimise, put_back
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evsched.core.kueue.candidates import Entry, Group
+    from evsched.core.kueue.model import Quota
+    from evsched.core.kueue.trial import Trial
+
+
+class Source(NamedTuple):
+    """One group of another queue's workloads, and the cohort in which that queue and the ask's meet."""
+
+    group: Group
+    queue: Quota
+    meeting: Quota
+
+
+class Sources(NamedTuple):
+    """All groups that hold a candidate."""
+
+    advantaged: list[Source]
+    plain: list[Source]
+    own: list[Group]
+
+
+def search(trial: Trial, wanted: Wanted) -> list[Target]:
+    """Return the victims that make room for a request, in the order in which they were chosen; none when none do.
+
+    The trial is left as it was.
+    """
+    if not wanted.can_ever_fit():
+        return []
+    sources = collect(trial, wanted)
+    for borrowing in attempts(trial, wanted, sources):
+        targets = _attempt(trial, wanted, sources, borrowing=borrowing)
+        if targets:
+            targets = minimise(trial, wanted, targets, borrowing=borrowing)
+            put_back(trial, targets)
+            return targets
+    return []
+
+
+def attempts(trial: Trial, wanted: Wanted, sources: Sources) -> tuple[bool, ...]:
+    """Return whether borrowing is allowed in the first and in the second attempt."""
+    if not sources.advantaged and not sources.plain:
+        return (True,)
+    if wanted.spec.borrow_within_cohort == "Never":
+        usage, nominal = trial.usage(wanted.queue), wanted.queue.nominal
+        if any(usage.get(index, 0) >= nominal.get(index, 0) for index in wanted.contested):
+            return (True,)
+        if not sources.advantaged:
+            return (False, True)
+    return (True, False)
+
+
+# -------------------------------------------------------------------------------------------------------------- candidates
+
+
+def collect(trial: Trial, wanted: Wanted) -> Sources:
+    """Find the groups that hold at least one candidate."""
+    own = []
+    for group in wanted.groups(trial, wanted.queue):
+        if any(True for part in (group.leaving, group.staying) for _ in wanted.own_entries(part)):
+            own.append(group)
+    sources = Sources([], [], own)
+    if not wanted.reclaims:
+        return sources
+    advantage = _advantages(trial, wanted)
+    limit, contested = wanted.reclaim_limit, wanted.contested
+    within: dict[Quota, bool] = {}
+    for queue in trial.borrowers(wanted.queue.top, contested):
+        if queue is wanted.queue:
+            continue
+        node = queue.parent
+        while node is not None and node not in advantage:
+            found = within.get(node)
+            if found is None:
+                found = within[node] = not trial.above(node, contested)
+            if found:
+                break
+            node = node.parent
+        if node is None or node not in advantage:
+            continue
+        kind = sources.advantaged if advantage[node] else sources.plain
+        for group in wanted.groups(trial, queue):
+            if _first(group.staying, limit) or _first(group.leaving, limit):
+                kind.append(Source(group, queue, node))
+    return sources
+
+
+def _first(entries: list[Entry], limit: int | None) -> bool:
+    return bool(entries) and (limit is None or entries[0][0] < limit)
+
+
+def _advantages(trial: Trial, wanted: Wanted) -> dict[Quota, bool]:
+    """Return, for every cohort above the ask's queue, whether candidates that are found there are advantaged."""
+    found: dict[Quota, bool] = {}
+    rest, advantage = dict(wanted.request), False
+    for node in reversed(wanted.queue.down):
+        if node is not wanted.queue:
+            found[node] = advantage
+        advantage = advantage or not any(trial.borrowing_with(node, index, amount) for index, amount in rest.items())
+        for index, amount in rest.items():
+            rest[index] = max(0, amount - trial.kept_free(node, index))
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------------- attempt
+
+
+def _attempt(trial: Trial, wanted: Wanted, sources: Sources, *, borrowing: bool) -> list[Target]:
+    """Take candidates until the request fits; return them, their usage gone from the trial, or nothing and the trial as before."""
+    targets: list[Target] = []
+    queue, request = wanted.queue, wanted.request
+    for target in _walk(trial, wanted, sources, borrowing=borrowing):
+        trial.remove(target.queue, target.pairs)
+        targets.append(target)
+        if trial.fits(queue, request, borrowing=borrowing):
+            return targets
+        if len(targets) == MANY and not _enough(trial, wanted, sources, targets, borrowing=borrowing):
+            break
+    put_back(trial, targets)
+    return []
+
+
+def _walk(trial: Trial, wanted: Wanted, sources: Sources, *, borrowing: bool) -> Iterator[Target]:
+    """Yield the candidates of an attempt in their order; each must be gone from the trial before the next is asked for."""
+    plain = [] if borrowing and wanted.spec.borrow_within_cohort == "Never" else sources.plain
+    limit = wanted.reclaim_limit
+    plain_limit = wanted.borrow_limit if borrowing and (limit is None or wanted.borrow_limit < limit) else limit
+    for leaving in (True, False):
+        yield from _merge(trial, wanted, sources.advantaged, _Part(leaving, limit, advantaged=True))
+        yield from _merge(trial, wanted, plain, _Part(leaving, plain_limit, advantaged=False))
+        yield from _own(wanted, sources.own, leaving=leaving)
+
+
+class _Part:
+    """Which part of the groups is walked: those on their way out or the others, and up to which priority."""
+
+    __slots__ = ("advantaged", "leaving", "limit")
+
+    def __init__(self, leaving: bool, limit: int | None, *, advantaged: bool) -> None:
+        self.leaving = leaving
+        self.limit = limit
+        self.advantaged = advantaged
+
+    def entries(self, source: Source) -> list[Entry]:
+        return source.group.leaving if self.leaving else source.group.staying
+
+
+def _merge(trial: Trial, wanted: Wanted, sources: list[Source], part: _Part) -> Iterator[Target]:
+    """Yield the candidates of other queues, smallest first, as long as their queues are above their quotas."""
+    limit, contested = part.limit, wanted.contested
+    heap = []
+    for number, source in enumerate(sources):
+        entries = part.entries(source)
+        if _first(entries, limit):
+            heap.append((entries[0], number, 0))
+    heapify(heap)
+    while heap:
+        entry, number, place = heap[0]
+        source = sources[number]
+        if not _still_above(trial, source, contested):
+            heappop(heap)
+            continue
+        yield wanted.target(entry, source.queue, _reason(wanted, entry, advantaged=part.advantaged))
+        entries = part.entries(source)
+        place += 1
+        if place < len(entries) and (limit is None or entries[place][0] < limit):
+            heapreplace(heap, (entries[place], number, place))
+        else:
+            heappop(heap)
+
+
+def _own(wanted: Wanted, groups: list[Group], *, leaving: bool) -> Iterator[Target]:
+    """Yield the candidates of the ask's own queue, smallest first."""
+    if len(groups) == 1:
+        merged = wanted.own_entries(groups[0].leaving if leaving else groups[0].staying)
+    else:
+        merged = iter(sorted(entry for group in groups for entry in wanted.own_entries(group.leaving if leaving else group.staying)))
+    for entry in merged:
+        yield wanted.target(entry, wanted.queue, IN_CLUSTER_QUEUE)
+
+
+def _still_above(trial: Trial, source: Source, contested: tuple[int, ...]) -> bool:
+    """Tell whether a queue and every cohort below the meeting point are above their quota of something contested."""
+    node: Quota | None = source.queue
+    while node is not None and node is not source.meeting:
+        if not trial.above(node, contested):
+            return False
+        node = node.parent
+    return True
+
+
+def _reason(wanted: Wanted, entry: Entry, *, advantaged: bool) -> str:
+    if advantaged or wanted.spec.borrow_within_cohort == "Never" or entry[0] >= wanted.borrow_limit:
+        return RECLAMATION
+    return WHILE_BORROWING
+
+
+def _enough(trial: Trial, wanted: Wanted, sources: Sources, targets: list[Target], *, borrowing: bool) -> bool:
+    """Tell whether the request could fit once every queue gave all it can; False ends a search that cannot succeed.
+
+    Each queue is emptied by itself until it is within its quotas, without looking at the cohorts between, so that at least as
+    much goes as in any attempt.
+    """
+    empty = trial.copy()
+    put_back(empty, targets)
+    contested, pairs_of = wanted.contested, wanted.candidates.pairs
+    for source in (*sources.advantaged, *sources.plain):
+        for entry in (*source.group.leaving, *source.group.staying):
+            if not empty.above(source.queue, contested):
+                break
+            empty.remove(source.queue, pairs_of(entry[4]))
+    for group in sources.own:
+        for entry in (*group.leaving, *group.staying):
+            empty.remove(wanted.queue, pairs_of(entry[4]))
+    return empty.fits(wanted.queue, wanted.request, borrowing=borrowing)

@@ -1,0 +1,170 @@
+"""One scheduling cycle: one head per ClusterQueue, considered together (reference section 7).
+
+All heads get their flavors and victims on one picture of the tree. Then they are handled in an order (`evsched.core.kueue.turns`), and
+what is decided for one counts for those after it. The outcome is a plan; `evsched.core.kueue.family` makes events of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from evsched.core.kueue.flavors import FIT, NO_FIT, Assigner, Assignment, PodSetWish
+from evsched.core.kueue.model import quota_of
+from evsched.core.kueue.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from evsched.core.kueue.model import Quota
+    from evsched.core.kueue.search import Searcher
+    from evsched.core.kueue.wanted import Target
+    from evsched.core.state import State
+    from evsched.core.workloads import Ask
+
+Outcome = Literal["admit", "preempt", "no-fit", "no-victims", "overlap", "crowded-out", "deferred"]
+"""What a cycle makes of a head.
+
+``overlap``: its victims were taken by another head; ``crowded-out``: those before it left no room; ``deferred``: it fits once the
+victims of others are gone.
+"""
+
+
+class Nominee:
+    """A head with what was found for it.
+
+    Attributes:
+        targets: Its victims, when it needs some and there are some.
+        outcome: Set when it is handled.
+    """
+
+    __slots__ = ("ask", "assignment", "outcome", "queue", "targets")
+
+    def __init__(self, ask: Ask, queue: Quota, assignment: Assignment, targets: list[Target]) -> None:
+        """Nominate an ask."""
+        self.ask = ask
+        self.queue = queue
+        self.assignment = assignment
+        self.targets = targets
+        self.outcome: Outcome = "no-fit"
+
+
+def wishes(ask: Ask, resources: Mapping[str, int], keep: Sequence[Mapping[str, str]] | None = None) -> tuple[PodSetWish, ...]:
+    """Return what the podsets of an ask ask for; ``keep`` restricts each to flavors that were nominated before."""
+    if ask.podsets:
+        plain = [PodSetWish(podset.resources, podset.flavors) for podset in ask.podsets]
+    else:
+        plain = [PodSetWish(resources, ask.flavors)]
+    if keep is None:
+        return tuple(plain)
+    return tuple(PodSetWish(one.resources, flavors) for one, flavors in zip(plain, keep, strict=True))
+
+
+class Cycle:
+    """One cycle over some heads of one state; it reads the state and writes nothing.
+
+    Attributes:
+        order: The nominees in the order in which they were handled.
+    """
+
+    def __init__(self, state: State, searcher: Searcher) -> None:
+        """Start with the state as it is."""
+        self._state = state
+        self._searcher = searcher
+        self._trial = Trial()
+        self._taken: dict[str, Target] = {}
+        self.order: list[Nominee] = []
+
+    # ---------------------------------------------------------------------------------------------------------- nomination
+
+    def nominate(self, heads: Iterable[Ask]) -> list[Nominee]:
+        """Find flavors and victims for every head on the same picture."""
+        found = []
+        for ask in heads:
+            queue = quota_of(self._state.queues[ask.queue])
+            found.append(Nominee(ask, queue, *self._assign(ask, queue)))
+        return found
+
+    def _assign(self, ask: Ask, queue: Quota, keep: Sequence[Mapping[str, str]] | None = None) -> tuple[Assignment, list[Target]]:
+        resources = self._state.types.shapes[ask.shape].resources
+        assignment = Assigner(self._searcher, self._trial, ask, queue).assign(wishes(ask, resources, keep))
+        if assignment.mode in (FIT, NO_FIT):
+            return assignment, []
+        return assignment, self._searcher.search(self._trial, ask, queue, assignment.usage, assignment.contested)
+
+    # ------------------------------------------------------------------------------------------------------------ handling
+
+    def handle(self, nominee: Nominee) -> None:
+        """Decide about the next nominee; what it will use counts from here on."""
+        self.order.append(nominee)
+        nominee.outcome = self._decide(nominee)
+        tracer = self._searcher.tracer
+        if tracer is not None:
+            tracer.note(nominee.ask.id, nominee.outcome, queue=nominee.queue.path, level=nominee.assignment.level)
+
+    def _decide(self, nominee: Nominee) -> Outcome:
+        if nominee.assignment.mode == NO_FIT:
+            return "no-fit"
+        if self._overlaps(nominee.targets):
+            if not self._searcher.kueue.recompute_on_overlap:
+                return "overlap"
+            if not self._recompute(nominee):
+                return "overlap"
+            if nominee.assignment.mode == FIT:
+                self._trial.add(nominee.queue, nominee.assignment.usage.items())
+                return "deferred"
+        if nominee.assignment.mode != FIT and not nominee.targets:
+            self._reserve(nominee)
+            return "no-victims"
+        if not self._fits(nominee):
+            return "crowded-out"
+        self._taken.update((target.allocation.id, target) for target in nominee.targets)
+        self._trial.add(nominee.queue, nominee.assignment.usage.items())
+        return "admit" if nominee.assignment.mode == FIT else "preempt"
+
+    def _overlaps(self, targets: list[Target]) -> bool:
+        return any(target.allocation.id in self._taken for target in targets)
+
+    def _recompute(self, nominee: Nominee) -> bool:
+        """Search anew with the victims of the cycle gone and the flavors as nominated; tell whether that found a way."""
+        trial, taken = self._trial, self._taken.values()
+        for target in taken:
+            trial.remove(target.queue, target.pairs)
+            trial.gone[target.allocation.id] = target.queue
+        nominee.assignment, nominee.targets = self._assign(nominee.ask, nominee.queue, nominee.assignment.flavors)
+        trial.gone.clear()
+        for target in taken:
+            trial.add(target.queue, target.pairs)
+        return nominee.assignment.mode == FIT or bool(nominee.targets)
+
+    def _reserve(self, nominee: Nominee) -> None:
+        """Keep free what a head without victims waits for, unless its queue can always take it back (section 7)."""
+        queue, spec = nominee.queue, nominee.queue.spec
+        if spec is None or spec.reclaim_within_cohort == "Any":
+            return
+        usage = self._trial.usage(queue)
+        kept = []
+        for index, amount in nominee.assignment.usage.items():
+            rest = queue.nominal.get(index, 0) - usage.get(index, 0)
+            if nominee.assignment.level == 0:
+                kept.append((index, max(0, min(amount, rest))))
+            elif index in queue.borrowing:
+                kept.append((index, max(0, min(amount, rest + queue.borrowing[index]))))
+            else:
+                kept.append((index, amount))
+        self._trial.add(queue, kept)
+
+    def _fits(self, nominee: Nominee) -> bool:
+        """Tell whether a nominee fits when its victims and those of all before it are gone."""
+        trial = self._trial
+        going = [*self._taken.values(), *nominee.targets]
+        for target in going:
+            trial.remove(target.queue, target.pairs)
+        fits = trial.fits(nominee.queue, nominee.assignment.usage.items())
+        for target in going:
+            trial.add(target.queue, target.pairs)
+        return fits
+
+    @property
+    def trial(self) -> Trial:
+        """The tree with all that this cycle has decided so far."""
+        return self._trial

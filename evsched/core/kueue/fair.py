@@ -1,0 +1,192 @@
+"""Preemption under fair sharing (seed kueue_preemption "Fair Sharing"; reference section 5).
+
+While the ask does not fit, the queue that has borrowed the largest share (`evsched.core.kueue.contest`) is asked for a victim. It
+gives its next candidate when a strategy holds between the two sides just below the lowest cohort that contains both queues. The
+usage of the ask counts in its own queue all the while.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evsched.core.kueue.contest import Contest, Cursor
+from evsched.core.kueue.messages import FAIR_SHARING, IN_CLUSTER_QUEUE, RECLAMATION
+from evsched.core.kueue.shares import order_of, share_of
+from evsched.core.kueue.wanted import MANY, Target, Wanted, minimise, put_back
+
+if TYPE_CHECKING:
+    from evsched.core.kueue.candidates import Entry
+    from evsched.core.kueue.model import Quota
+    from evsched.core.kueue.trial import Trial
+
+FINAL = "LessThanOrEqualToFinalShare"
+
+
+def search(trial: Trial, wanted: Wanted) -> list[Target]:
+    """Return the victims that make room for a request, in the order in which they were chosen; none when none do.
+
+    The trial is left as it was.
+    """
+    if not wanted.can_ever_fit():
+        return []
+    cursors = collect(trial, wanted)
+    if not cursors:
+        return []
+    trial.add(wanted.queue, wanted.request)
+    run = _Run(trial, wanted)
+    strategies = wanted.kueue.fair_strategies
+    found = run.first(cursors, final=not strategies or strategies[0] == FINAL)
+    if not found and len(strategies) != 1 and not run.hopeless:
+        found = run.second()
+    trial.remove(wanted.queue, wanted.request)
+    targets = run.targets
+    if found:
+        targets = minimise(trial, wanted, targets, borrowing=True)
+    put_back(trial, targets)
+    return targets if found else []
+
+
+def collect(trial: Trial, wanted: Wanted) -> dict[Quota, Cursor]:
+    """Return the candidates of the ask's queue and of all queues of its tree that are above nominal on something contested."""
+    found: dict[Quota, Cursor] = {}
+    own_staying, own_leaving = [], []
+    for group in wanted.groups(trial, wanted.queue):
+        own_staying += wanted.own_entries(group.staying)
+        own_leaving += wanted.own_entries(group.leaving)
+    if own_staying or own_leaving:
+        found[wanted.queue] = Cursor(sorted(own_leaving), sorted(own_staying), None)
+    if not wanted.reclaims:
+        return found
+    limit = wanted.reclaim_limit
+    for queue in trial.borrowers(wanted.queue.top, wanted.contested):
+        if queue is wanted.queue:
+            continue
+        groups = list(wanted.groups(trial, queue))
+        if len(groups) == 1:
+            cursor = Cursor(groups[0].leaving, groups[0].staying, limit)
+        else:
+            cursor = Cursor(
+                sorted(entry for group in groups for entry in group.leaving),
+                sorted(entry for group in groups for entry in group.staying),
+                limit,
+            )
+        if cursor.head is not None:
+            found[queue] = cursor
+    return found
+
+
+class _Run:
+    """One search under way.
+
+    Attributes:
+        targets: Chosen so far; their usage is gone from the trial.
+        retry: By queue, its first candidate that the first strategy refused.
+        hopeless: Taking everything would not be enough.
+    """
+
+    def __init__(self, trial: Trial, wanted: Wanted) -> None:
+        self.trial = trial
+        self.wanted = wanted
+        self.targets: list[Target] = []
+        self.retry: dict[Quota, Cursor] = {}
+        self.hopeless = False
+        self._within_nominal = wanted.kueue.preempt_within_nominal
+        self._side = {node: below for node, below in zip(wanted.queue.down, wanted.queue.down[1:], strict=False)}
+
+    def first(self, cursors: dict[Quota, Cursor], *, final: bool) -> bool:
+        """Run the first strategy; return whether the ask fits now."""
+        contest = Contest(self.trial, self.wanted.queue, cursors)
+        while (queue := contest.next()) is not None:
+            cursor = cursors[queue]
+            if queue is self.wanted.queue:
+                taken = self._take(contest, queue, cursor.pop(), IN_CLUSTER_QUEUE)
+            elif self._within_nominal and not self.trial.above(self.wanted.queue, self.wanted.contested):
+                taken = self._take(contest, queue, cursor.pop(), RECLAMATION)
+            else:
+                taken = self._compare(contest, queue, cursor, final=final)
+            if taken and self._fits():
+                return True
+            if taken and len(self.targets) == MANY and not self._enough(cursors):
+                self.hopeless = True
+                return False
+        return False
+
+    def second(self) -> bool:
+        """Run the second strategy over what the first refused: at most one victim a queue, judged by the shares before."""
+        contest = Contest(self.trial, self.wanted.queue, self.retry)
+        while (queue := contest.next()) is not None:
+            entry = self.retry[queue].pop()
+            ours, theirs = self._sides(queue)
+            if order_of(contest.share(ours)) < order_of(contest.share(theirs)):
+                self._take(contest, queue, entry, FAIR_SHARING)
+                if self._fits():
+                    return True
+            contest.update(queue)
+        return False
+
+    def _take(self, contest: Contest, queue: Quota, entry: Entry, reason: str) -> bool:
+        target = self.wanted.target(entry, queue, reason)
+        self.trial.remove(queue, target.pairs)
+        self.targets.append(target)
+        contest.used_less(queue)
+        contest.update(queue)
+        return True
+
+    def _compare(self, contest: Contest, queue: Quota, cursor: Cursor, *, final: bool) -> bool:
+        """Take the first candidate of a queue that the first strategy allows; those before it are left to the second."""
+        ours, theirs = self._sides(queue)
+        share, before = order_of(contest.share(ours)), order_of(contest.share(theirs))
+        judged: dict[int, bool] = {}
+        while cursor.head is not None:
+            entry = cursor.pop()
+            if final:
+                shape = entry[4].shape
+                allowed = judged.get(shape)
+                if allowed is None:
+                    allowed = judged[shape] = share <= self._share_without(queue, theirs, entry)
+            else:
+                allowed = share < before
+            if allowed:
+                return self._take(contest, queue, entry, FAIR_SHARING)
+            if self.wanted.tracer is not None:
+                self.wanted.tracer.note(entry[3], "share", ask=self.wanted.ask.id, queue=queue.path, ours=ours.path, theirs=theirs.path)
+            if queue not in self.retry:
+                self.retry[queue] = Cursor(*(([entry], []) if cursor.popped_leaving else ([], [entry])), None)
+        contest.update(queue)
+        return False
+
+    def _share_without(self, queue: Quota, theirs: Quota, entry: Entry) -> int:
+        pairs = self.wanted.candidates.pairs(entry[4])
+        self.trial.remove(queue, pairs)
+        share = order_of(share_of(theirs, self.trial.usage(theirs)))
+        self.trial.add(queue, pairs)
+        return share
+
+    def _sides(self, queue: Quota) -> tuple[Quota, Quota]:
+        """Return the nodes just below the lowest common cohort: on the side of the ask, and on the side of a queue."""
+        side = self._side
+        theirs = queue
+        while theirs.parent is not None and theirs.parent not in side:
+            theirs = theirs.parent
+        assert theirs.parent is not None  # noqa: S101 - candidates are of the ask's own tree
+        return side[theirs.parent], theirs
+
+    def _fits(self) -> bool:
+        trial, wanted = self.trial, self.wanted
+        trial.remove(wanted.queue, wanted.request)
+        fits = trial.fits(wanted.queue, wanted.request)
+        trial.add(wanted.queue, wanted.request)
+        return fits
+
+    def _enough(self, cursors: dict[Quota, Cursor]) -> bool:
+        """Tell whether the ask could fit if every queue gave all its candidates while it borrows anything."""
+        wanted = self.wanted
+        empty = self.trial.copy()
+        empty.remove(wanted.queue, wanted.request)
+        pairs_of = wanted.candidates.pairs
+        for queue, cursor in cursors.items():
+            for entry in cursor.rest():
+                if queue is not wanted.queue and share_of(queue, empty.usage(queue)) < 0:
+                    break
+                empty.remove(queue, pairs_of(entry[4]))
+        return empty.fits(wanted.queue, wanted.request)

@@ -1,0 +1,98 @@
+"""The victim search alone, for asks whose flavors are given; whether the ask may preempt there is not asked (scenario format)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evsched.core.kueue.admission import decide
+from evsched.core.kueue.cycle import Nominee
+from evsched.core.kueue.flavors import PREEMPT, Assignment
+from evsched.core.kueue.search import Searcher
+from evsched.core.kueue.trial import Trial
+from events import vocabulary as v
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evsched.core.kueue.model import Quota
+    from evsched.core.state import State
+    from evsched.core.step import Step
+    from evsched.core.workloads import Ask
+
+Part = tuple[dict[str, int], dict[str, str], "tuple[str, ...] | None"]
+"""Of one podset: amounts, flavors, and the resources that need preemption (None: those that do not fit now)."""
+
+
+def search_all(step: Step) -> list[list[str]]:
+    """Search victims once for every ask that has its flavors and was not looked at before; return the order, one list an ask."""
+    state = step.state
+    order, tried = [], []
+    for ask in list(state.asks.values()):
+        parts = _parts(state, ask)
+        if parts is None or ask.id in state.tried or ask.id in state.preemptions:
+            continue
+        order.append([ask.id])
+        if not search_one(step, ask, parts):
+            tried.append(ask.id)
+    if tried:
+        step.emit(v.CycleStarted, cause=state.seq, kind="admission", tried=tuple(tried))
+    return order
+
+
+def search_one(step: Step, ask: Ask, parts: Iterable[Part]) -> bool:
+    """Search victims for one ask and write them; tell whether there are any."""
+    state = step.state
+    queue = state.queues[ask.queue].quota
+    if queue is None:
+        return False
+    trial = Trial()
+    request, contested = requirements(state, trial, queue, parts)
+    if request is None:
+        return False
+    targets = Searcher(state, step.tracer).search(trial, ask, queue, request, contested)
+    if not targets:
+        reason = "no victims help in the given flavors"
+        if contested and ask.failed != reason:
+            step.emit(v.PreemptionFailed, cause=ask.seq, ask=ask.id, reason=reason)
+        return False
+    decide(step, Nominee(ask, queue, Assignment(PREEMPT, 0, (), request, contested, ""), targets))
+    return True
+
+
+def requirements(
+    state: State, trial: Trial, queue: Quota, parts: Iterable[Part]
+) -> tuple[dict[int, int] | None, tuple[int, ...]]:
+    """Return what has to fit by type index, and the contested types; None when an amount has no quota anywhere."""
+    index_of = state.types.index
+    request: dict[int, int] = {}
+    named: dict[int, None] = {}
+    open_types: dict[int, None] = {}
+    for resources, flavors, wanted in parts:
+        for name, amount in resources.items():
+            index = index_of.get(f"{flavors[name]}/{name}") if name in flavors else None
+            if index is None:
+                if amount:
+                    return None, ()
+                continue
+            request[index] = request.get(index, 0) + amount
+            if wanted is None:
+                open_types[index] = None
+            elif name in wanted:
+                named[index] = None
+    for index in open_types:
+        if request[index] > trial.available(queue, index):
+            named[index] = None
+    return request, tuple(named)
+
+
+def _parts(state: State, ask: Ask) -> list[Part] | None:
+    """Return the parts of an ask whose flavors are all given; None when some are open."""
+    if ask.podsets:
+        return [
+            (podset.resources, podset.flavors, podset.preempt_resources) for podset in ask.podsets if podset.flavors is not None
+        ] if all(podset.flavors is not None for podset in ask.podsets) else None
+    if ask.flavors is None:
+        return None
+    return [(state.types.shapes[ask.shape].resources, ask.flavors, ask.preempt_resources)]
+
+

@@ -1,0 +1,46 @@
+"""What a victim and its owner read (reference section 8): the reason, and the message of the conditions Evicted and Preempted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from events.vocabulary import Victim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evsched.core.kueue.model import Quota
+    from evsched.core.kueue.wanted import Target
+    from evsched.core.workloads import Ask
+
+IN_CLUSTER_QUEUE = "InClusterQueue"
+RECLAMATION = "InCohortReclamation"
+FAIR_SHARING = "InCohortFairSharing"
+WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+STOPPED = "ClusterQueueStopped"
+QUOTA_LOWERED = "QuotaLowered"
+
+DUE_TO = {
+    IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",
+    RECLAMATION: "reclamation within the cohort",
+    FAIR_SHARING: "Fair Sharing within the cohort",
+    WHILE_BORROWING: "reclamation within the cohort while borrowing",
+}
+"""The words that the message has for a reason."""
+
+UNKNOWN = "UNKNOWN"
+
+
+def preempted(ask: Ask, preemptor: Quota, target: Target) -> str:
+    """Return the message to a victim; the id of the job behind a workload is not known to the scheduler."""
+    return (
+        f"Preempted to accommodate a workload (UID: {ask.uid or UNKNOWN}, JobUID: {UNKNOWN}) due to {DUE_TO[target.reason]}; "
+        f"preemptor path: {preemptor.tree_path()}; preemptee path: {target.queue.tree_path()}"
+    )
+
+
+def victims(ask: Ask, preemptor: Quota, targets: Iterable[Target]) -> tuple[Victim, ...]:
+    """Return the victims of a decision, in the order of the targets."""
+    return tuple(
+        Victim(id=one.allocation.id, queue=one.queue.path, reason=one.reason, message=preempted(ask, preemptor, one)) for one in targets
+    )

@@ -1,0 +1,52 @@
+"""The victim search that the configuration chose, and what it is asked for an ask whose flavors are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evsched.core.kueue import classic, fair, tracing
+from evsched.core.kueue.candidates import Candidates, candidates_of
+from evsched.core.kueue.wanted import Target, Wanted
+from events.configuration import KueueSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from evsched.core.kueue.model import Quota
+    from evsched.core.kueue.trial import Trial
+    from evsched.core.state import State
+    from evsched.core.step import Tracer
+    from evsched.core.workloads import Ask
+
+
+class Searcher:
+    """Searches victims in one state; it keeps what does not change within a decision."""
+
+    def __init__(self, state: State, tracer: Tracer | None = None) -> None:
+        """Take a look at a Kueue partition."""
+        assert isinstance(state.configuration, KueueSpec)  # noqa: S101 - the family is chosen by it
+        self.kueue = state.configuration
+        self.candidates: Candidates = candidates_of(state)
+        self.tracer = tracer
+
+    def search(
+        self, trial: Trial, ask: Ask, queue: Quota, request: Mapping[int, int], contested: Iterable[int], *, quiet: bool = False
+    ) -> list[Target]:  # noqa: PLR0913 - each is a fact of its own
+        """Return the victims for an ask, in the order in which they were chosen; none when none help or none may be taken.
+
+        Args:
+            trial: What is already decided; left as it was.
+            ask: The preemptor.
+            queue: Its ClusterQueue.
+            request: All that has to fit, by type index.
+            contested: The types for which room must be made.
+            quiet: Do not tell the tracer (a flavor is only tried).
+        """
+        if not ask.may_preempt or queue.spec is None:
+            return []
+        tracer = None if quiet else self.tracer
+        amounts = tuple(request.items())
+        wanted = Wanted(ask, queue, amounts, tuple(contested), queue.spec, self.kueue, self.candidates, tracer)
+        if tracer is not None:
+            tracing.note_spared(trial, wanted, tracer)
+        return fair.search(trial, wanted) if self.kueue.fair_sharing else classic.search(trial, wanted)

@@ -1,0 +1,151 @@
+"""What would be if: a quota tree in which some workloads are gone and some have come, without touching the state.
+
+A trial lies over the real tree. The usage of a node is copied when the trial first changes it; everything else is read through. A
+change and its opposite cancel exactly (`evsched.core.kueue.model`), which is how searches take victims out and put them back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from evsched.core.kueue.model import Quota
+
+    Amounts = Iterable[tuple[int, int]]
+
+
+class Trial:
+    """An overlay over the usage of a quota tree.
+
+    Attributes:
+        changed: Nodes whose usage differs (or differed) from the tree's, with their usage here.
+        gone: Workloads that an enclosing decision has taken out, by id, with their queues; searches do not see them.
+    """
+
+    __slots__ = ("changed", "gone")
+
+    def __init__(self) -> None:
+        """Start with the tree as it is."""
+        self.changed: dict[Quota, dict[int, int]] = {}
+        self.gone: dict[str, Quota] = {}
+
+    def copy(self) -> Trial:
+        """Return a trial that starts where this one stands."""
+        other = Trial()
+        other.changed = {node: dict(usage) for node, usage in self.changed.items()}
+        other.gone = dict(self.gone)
+        return other
+
+    # -------------------------------------------------------------------------------------------------------------- change
+
+    def add(self, queue: Quota, pairs: Amounts) -> None:
+        """Count amounts in a ClusterQueue."""
+        for index, amount in pairs:
+            self._shift(queue, index, amount)
+
+    def remove(self, queue: Quota, pairs: Amounts) -> None:
+        """Take amounts off a ClusterQueue."""
+        for index, amount in pairs:
+            self._shift(queue, index, -amount)
+
+    def _shift(self, queue: Quota, index: int, delta: int) -> None:
+        changed, node = self.changed, queue
+        while delta:
+            usage = changed.get(node)
+            if usage is None:
+                usage = changed[node] = dict(node.usage)
+            before = usage.get(index, 0)
+            after = usage[index] = before + delta
+            if node.parent is None:
+                return
+            kept = node.local.get(index, 0)
+            delta = (after - kept if after > kept else 0) - (before - kept if before > kept else 0)
+            node = node.parent
+
+    # ---------------------------------------------------------------------------------------------------------------- look
+
+    def usage(self, node: Quota) -> dict[int, int]:
+        """Return the usage of a node by type index; not to be changed."""
+        found = self.changed.get(node)
+        return node.usage if found is None else found
+
+    def room(self, queue: Quota, index: int) -> int:
+        """Return what is available to a ClusterQueue of a type, negative when its tree is overcommitted (reference section 2)."""
+        changed = self.changed
+        rest = 0
+        for node in queue.down:
+            usage = changed.get(node)
+            used = (node.usage if usage is None else usage).get(index, 0)
+            quota = node.subtree.get(index, 0)
+            if node.parent is None:
+                rest = quota - used
+                continue
+            kept = node.local.get(index, 0)
+            limit = node.borrowing.get(index)
+            if limit is not None:
+                rest = min(rest, quota - kept - max(0, used - kept) + limit)
+            if used < kept:
+                rest += kept - used
+        return rest
+
+    def available(self, queue: Quota, index: int) -> int:
+        """Return what a ClusterQueue may still use of a type, at least 0."""
+        return max(0, self.room(queue, index))
+
+    def kept_free(self, node: Quota, index: int) -> int:
+        """Return what is free of the part that a node never lends."""
+        return max(0, node.local.get(index, 0) - self.usage(node).get(index, 0))
+
+    def fits(self, queue: Quota, amounts: Amounts, *, borrowing: bool = True) -> bool:
+        """Tell whether amounts fit into a ClusterQueue; without borrowing also: within its nominal quota."""
+        usage = self.usage(queue)
+        for index, amount in amounts:
+            if not borrowing and usage.get(index, 0) + amount > queue.nominal.get(index, 0):
+                return False
+            if amount > max(0, self.room(queue, index)):
+                return False
+        return True
+
+    def above(self, node: Quota, contested: Iterable[int]) -> bool:
+        """Tell whether a node uses more than its (subtree) quota of any of these types; if not it is *within nominal*."""
+        usage, quota = self.usage(node), node.subtree
+        return any(usage.get(index, 0) > quota.get(index, 0) for index in contested)
+
+    def borrowing_with(self, node: Quota, index: int, amount: int) -> bool:
+        """Tell whether a node would use more than its (subtree) quota of a type with this much more."""
+        return self.usage(node).get(index, 0) + amount > node.subtree.get(index, 0)
+
+    def borrow_level(self, queue: Quota, index: int, amount: int) -> tuple[int, bool]:
+        """Return how high an amount must reach (section 6), and whether the subtree that holds it is less than the whole tree.
+
+        The level is 0 when the queue's own quota holds it, else the height of the first cohort above whose quota holds what is not
+        free below; the height of the top when none does.
+        """
+        if queue.parent is None:
+            return 0, False
+        if not self.borrowing_with(queue, index, amount):
+            return 0, True
+        rest, node = amount - self.kept_free(queue, index), queue
+        while node.parent is not None:
+            node = node.parent
+            if not self.borrowing_with(node, index, rest):
+                return node.height, node.parent is not None
+            rest -= self.kept_free(node, index)
+        return node.height, False
+
+    def borrowers(self, top: Quota, contested: Iterable[int]) -> Iterator[Quota]:
+        """Yield the ClusterQueues of a tree that use more than their nominal quota of any of these types, each once."""
+        seen: dict[Quota, None] = {}
+        for index in contested:
+            seen.update(top.borrowers.get(index, {}))
+        if not self.changed:
+            yield from seen
+            return
+        for node in self.changed:
+            if node.spec is not None and node.top is top:
+                seen[node] = None
+        for node in seen:
+            if self.above(node, contested):
+                yield node

@@ -1,0 +1,74 @@
+"""Who waits in each ClusterQueue, best first: priority, then creation, then uid, then id (section 7).
+
+Built when a cycle first needs it and told of every change (`evsched.core.indices.Order`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evsched.core.state import State
+    from evsched.core.workloads import Application, Ask
+
+    Place = tuple[int, int, str, str]
+
+
+def place_of(ask: Ask) -> Place:
+    """Return the place of an ask in its queue: smaller is considered first."""
+    return (-ask.priority, ask.created, ask.uid, ask.id)
+
+
+class Waiting:
+    """The asks of a Kueue partition by ClusterQueue.
+
+    Attributes:
+        queues: Path of a ClusterQueue to the places of its asks, sorted; queues in which nobody waits are not there.
+        new: Ids of asks that no cycle may have seen yet; those that one has seen, or that are gone, may still be there.
+    """
+
+    def __init__(self, state: State) -> None:
+        """Build the index from the asks that wait."""
+        self.queues: dict[str, list[Place]] = {}
+        self.new: dict[str, None] = {}
+        for ask in state.asks.values():
+            self.queues.setdefault(ask.queue, []).append(place_of(ask))
+            if ask.id not in state.tried:
+                self.new[ask.id] = None
+        for places in self.queues.values():
+            places.sort()
+
+    def asked(self, ask: Ask) -> None:
+        """An ask started to wait."""
+        insort(self.queues.setdefault(ask.queue, []), place_of(ask))
+        self.new[ask.id] = None
+
+    def unasked(self, ask: Ask) -> None:
+        """An ask no longer waits."""
+        places = self.queues[ask.queue]
+        del places[bisect_left(places, place_of(ask))]
+        if not places:
+            del self.queues[ask.queue]
+        self.new.pop(ask.id, None)
+
+    def returned(self, ask: Ask) -> None:
+        """An ask that was in flight never lost its place."""
+
+    def used(self, application: Application) -> None:
+        """Usage has no part in this order."""
+
+    def freed(self, application: Application) -> None:
+        """Usage has no part in this order."""
+
+    def queue_removed(self, path: str) -> None:
+        """A queue without asks is not here."""
+
+
+def waiting_of(state: State) -> Waiting:
+    """Return the index of a Kueue partition, built if this is its first use."""
+    found = state.order
+    if not isinstance(found, Waiting):
+        found = Waiting(state)
+        state.order = found
+    return found
