@@ -17,7 +17,7 @@ from evsched.cli.answers import NO, emit, say
 from evsched.cli.logs import HERE, Where, log_of, steps_of
 from evsched.cli.options import Json
 
-app = App(name="log", help="Read the log, and follow it.")
+app = App(name="log", help="Read the log, follow it, export it, check it.")
 
 Types = Annotated[list[str] | None, Parameter(name="--type", negative=(), help="Only events of these types; may be repeated.")]
 

@@ -24,7 +24,7 @@ COMMANDS = {
     "import": ("evsched.cli.imports:app", "Turn a recorded cluster into proposals."),
     "emulate": ("evsched.cli.emulate:emulate", "Behave like a cluster: evict, end and re-create what runs."),
     "status": ("evsched.cli.status:status", "Show what the scheduler knows now."),
-    "log": ("evsched.cli.log:app", "Read the log, and follow it."),
+    "log": ("evsched.cli.log_files:app", "Read the log, follow it, export it, check it."),
     "topics": ("evsched.cli.topics:app", "Make the topics of a log, and verify that nothing in them is ever lost."),
     "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),
 }

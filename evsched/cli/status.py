@@ -12,6 +12,7 @@ from evsched.cli.answers import emit
 from evsched.cli.logs import HERE, Where, log_of, steps_of
 from evsched.cli.options import Json
 from evsched.core.engine import Engine
+from evsched.service.rebuilding import Rebuild
 
 
 async def status(*, where: Where = HERE, json: Json = False) -> None:
@@ -29,12 +30,11 @@ async def status(*, where: Where = HERE, json: Json = False) -> None:
         where: Which log.
         json: One document.
     """
-    engine, reader = Engine(), ChainReader()
+    engine, reader, rebuild = Engine(), ChainReader(), Rebuild()
     async with log_of(where) as opened:
         async with aclosing(steps_of(opened, reader)) as steps:  # type: ignore[type-var]
             async for step in steps:
-                for event in step.events:
-                    engine.apply(event, step.time)
+                rebuild.apply(engine, step)
         beat = await opened.last_heartbeat()
     facts = _facts(engine, reader.head, beat)
     if json:

@@ -144,6 +144,28 @@ def test_status_shows_the_state_of_the_log(filled, capsys):
     assert facts["digest"] in capsys.readouterr().out
 
 
+def test_a_log_can_be_exported_and_read_from_the_file(filled, tmp_path, capsys):
+    """Every reading command takes the file; what is imported again has the same digest."""
+    path, again = str(tmp_path / "log.jsonl.zst"), f"sqlite:///{tmp_path / 'again.db'}"
+    assert run(["log", "export", path]) == 0
+    assert run(["log", "export", path]) == 2
+    assert run(["log", "import", path, "--log", again]) == 0
+    assert run(["log", "import", path, "--log", again]) == 3
+    capsys.readouterr()
+    for address in (path, again):
+        assert run(["status", "--json", "--log", address]) == 0
+    assert run(["status", "--json"]) == 0
+    assert len({one["digest"] for one in shown(capsys)}) == 1
+
+
+def test_a_log_that_holds_together_is_said_to(filled, capsys):
+    """Its chain and its digests; with --decide its decisions too."""
+    assert run(["log", "check", "--json", "--decide"]) == 0
+    (facts,) = shown(capsys)
+    assert facts["difference"] is None
+    assert facts["events"] == 6
+
+
 def test_an_import_goes_on_where_it_stopped(url, lead, tmp_path, capsys):
     """What the log or the inbox holds is not proposed again."""
     (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn-0,32000,1024,1,V100\n")
