@@ -1,0 +1,222 @@
+"""What the scheduler adds to the log. Each decision names the ``cause`` that led to it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from events.inputs import AnyInput, Event, Moment, Name, PodSet
+
+
+class Victim(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """An allocation that was told to go.
+
+    Attributes:
+        queue: Full path of its queue (ClusterQueue name for Kueue).
+        reason: The rule that made it eligible.
+        message: What its owner reads; empty when the reason says it all.
+    """
+
+    id: Name
+    queue: str
+    reason: str
+    message: str = ""
+
+
+class LeaderStarted(Event, frozen=True, kw_only=True):
+    """A leader took over; the first event of its term.
+
+    Attributes:
+        checkpoint_every: A CheckpointRecorded follows after this many events; 0: never.
+    """
+
+    term: int
+    leader: str
+    checkpoint_every: int = 100_000
+
+
+class InputRejected(Event, frozen=True, kw_only=True):
+    """A proposal was refused; nothing else changed.
+
+    Attributes:
+        reason: A sentence with the subject first, what was found and what was expected.
+        code: A stable word for programs: ``malformed``, ``duplicate``, ``unknown``, ``invalid``, ``conflict``.
+        proposal: Id of the proposal, empty when it had none.
+        source: Who proposed, as the producer named itself.
+        position: Its position in the inbox, -1 when it did not come from there.
+        input: The proposal itself when it could be read.
+        raw: Its beginning (at most 1,024 characters) when it could not.
+    """
+
+    reason: str
+    code: str = "invalid"
+    proposal: str = ""
+    source: str = ""
+    position: int = -1
+    input: AnyInput | None = None
+    raw: str = ""
+
+
+class QueueCreated(Event, frozen=True, kw_only=True):
+    """A dynamic queue was created by a placement rule."""
+
+    queue: str
+    parent: bool = False
+
+
+class QueueRemoved(Event, frozen=True, kw_only=True):
+    """A dynamic queue was empty and went, or a queue that was draining after a configuration change."""
+
+    queue: str
+
+
+class ApplicationPlaced(Event, frozen=True, kw_only=True):
+    """An application was taken into a queue.
+
+    Attributes:
+        rule: The placement rule that decided; ``provided`` without rules.
+    """
+
+    application: str
+    queue: str
+    rule: str = "provided"
+
+
+class AllocationBound(Event, frozen=True, kw_only=True):
+    """An ask got its resources (Kueue: was admitted); it is an allocation of the same id from here on.
+
+    Attributes:
+        node: None where admission is by quota alone.
+        flavors: (Kueue) resource to flavor.
+        podsets: (Kueue) when the workload has several.
+    """
+
+    ask: str
+    node: str | None = None
+    flavors: dict[str, str] | None = None
+    podsets: tuple[PodSet, ...] = ()
+
+
+class NodeReserved(Event, frozen=True, kw_only=True):
+    """A node is kept for an ask; nobody else gets that room."""
+
+    ask: str
+    node: str
+
+
+class ReservationReleased(Event, frozen=True, kw_only=True):
+    """A reservation ended without being used."""
+
+    ask: str
+    node: str
+    reason: str
+
+
+class PreemptionDecided(Event, frozen=True, kw_only=True):
+    """Victims were told to go so that a more entitled ask can have their room.
+
+    Attributes:
+        node: The node reserved for the preemptor from here on; None where admission is by quota alone.
+        victims: In the order in which they were chosen, each with the rule that made it eligible.
+        algorithm: ``guarantee``, ``required-node``, ``classic``, ``fair``.
+        cut: True when the search ended at its budget, so that a cheaper plan may exist.
+    """
+
+    ask: str
+    node: str | None = None
+    victims: tuple[Victim, ...]
+    algorithm: str
+    cut: bool = False
+
+
+class PreemptionFailed(Event, frozen=True, kw_only=True):
+    """No lawful plan was found for an ask; written when the reason is not the one last written for this ask.
+
+    Attributes:
+        cut: True when the search ended at its budget, so that a plan may exist after all.
+    """
+
+    ask: str
+    reason: str
+    cut: bool = False
+
+
+class EvictionRepeated(Event, frozen=True, kw_only=True):
+    """A victim did not leave within its grace time and is told again.
+
+    Attributes:
+        attempt: 2 for the first repetition.
+    """
+
+    allocation: str
+    attempt: int
+
+
+class PreemptionWithdrawn(Event, frozen=True, kw_only=True):
+    """Victims that would not leave may stay; the ask they were to make room for waits like any other.
+
+    Attributes:
+        ask: None when it was quota enforcement that wanted them to go.
+        node_lost: The node reserved for the ask was lost to it, through no fault of the victims: it may preempt once more.
+    """
+
+    ask: str | None = None
+    victims: tuple[str, ...]
+    reason: str
+    node_lost: bool = False
+
+
+class QuotaPreemptionScheduled(Event, frozen=True, kw_only=True):
+    """A maximum or delay changed; what is used above the maximum will be preempted at ``at``."""
+
+    queue: str
+    at: Moment
+
+
+class QuotaPreemptionCancelled(Event, frozen=True, kw_only=True):
+    """A scheduled quota enforcement will not happen."""
+
+    queue: str
+    reason: str
+
+
+class QuotaPreemptionDecided(Event, frozen=True, kw_only=True):
+    """Victims were told to go so that a queue comes down to its lowered maximum.
+
+    Attributes:
+        target: What had to go, by resource.
+        unmet: What of it stays because no further victim was lawful; empty when nothing does.
+    """
+
+    queue: str
+    victims: tuple[Victim, ...]
+    target: dict[str, int]
+    unmet: dict[str, int] = {}
+
+
+class QuotaPreemptionUnhelpful(Event, frozen=True, kw_only=True):
+    """A quota enforcement was due and preempted nobody."""
+
+    queue: str
+    reason: str
+    target: dict[str, int] = {}
+    unmet: dict[str, int] = {}
+
+
+class CycleStarted(Event, frozen=True, kw_only=True):
+    """A preemption cycle ran.
+
+    Attributes:
+        kind: ``preemption`` (YuniKorn) or ``admission`` (Kueue).
+        tried: Asks that it looked at in vain for the first time; they are looked at again once something has changed.
+        again: Its pace ended it before everybody had a turn: the next cycle comes even if nothing changes until then.
+    """
+
+    kind: str
+    tried: tuple[str, ...] = ()
+    again: bool = False
+
+
+class CheckpointRecorded(Event, frozen=True, kw_only=True):
+    """The digest of the state after all events before this one; a reader that gets another one is wrong and stops."""
+
+    digest: str

@@ -1,0 +1,227 @@
+"""What producers may propose, and the base of all events.
+
+A leader turns an accepted input into an event of the same type by giving it a ``seq``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from events.configuration import Amounts, Configuration
+
+Name = Annotated[str, Meta(min_length=1, max_length=253)]
+"""A name or id. That it holds no control characters is checked by the leader (`evsched.core.validation`)."""
+Text = Annotated[str, Meta(max_length=4096)]
+Moment = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class Event(Struct, frozen=True, kw_only=True, gc=False, tag=True, tag_field="type", omit_defaults=True):
+    """Base of all events.
+
+    Attributes:
+        seq: 1, 2, 3, … without gaps over the whole log; 0 while it is only a proposal.
+        cause: The ``seq`` that led to this event; 0 for an input, which nothing in the log led to.
+        due: When the timer that led to this event was due; None when no timer did.
+    """
+
+    seq: Annotated[int, Meta(ge=0)] = 0
+    cause: Annotated[int, Meta(ge=0)] = 0
+    due: Moment | None = None
+
+
+class Input(Event, frozen=True, kw_only=True):
+    """Base of what producers may propose.
+
+    Attributes:
+        proposal: Id of the proposal, given by its producer; the same id twice is recognised. Empty: not checked.
+    """
+
+    proposal: Annotated[str, Meta(max_length=128)] = ""
+
+
+class PodSet(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A group of equal pods of a Kueue workload, already multiplied by its count.
+
+    Attributes:
+        flavors: Resource name to flavor name; None until assigned.
+        preempt_resources: Names of the resources whose assigned flavor needs preemption; None: those that do not fit now.
+    """
+
+    name: Name
+    resources: Amounts
+    flavors: dict[str, str] | None = None
+    preempt_resources: tuple[str, ...] | None = None
+
+
+class ConfigurationApplied(Input, frozen=True, kw_only=True):
+    """A configuration came into force as a whole.
+
+    Attributes:
+        document: The text that was applied, for audits; empty when there was none.
+    """
+
+    configuration: Configuration
+    document: Annotated[str, Meta(max_length=262_144)] = ""
+
+
+class NodeRegistered(Input, frozen=True, kw_only=True):
+    """A node joined the cluster partition."""
+
+    node: Name
+    capacity: Amounts
+    labels: dict[str, str] = {}
+    schedulable: bool = True
+
+
+class NodeUpdated(Input, frozen=True, kw_only=True):
+    """A node changed; what is None stays as it is."""
+
+    node: Name
+    capacity: Amounts | None = None
+    labels: dict[str, str] | None = None
+    schedulable: bool | None = None
+
+
+class NodeRemoved(Input, frozen=True, kw_only=True):
+    """A node is gone, and with it what ran there (an AllocationReleased each)."""
+
+    node: Name
+
+
+class ApplicationSubmitted(Input, frozen=True, kw_only=True):
+    """An application asked to be taken in.
+
+    Attributes:
+        queue: The queue it named; what placement made of it is in ApplicationPlaced. May be empty with placement rules.
+        created: When its owner created it; None: the time of the step.
+    """
+
+    application: Name
+    queue: str = ""
+    user: str = "nobody"
+    groups: tuple[str, ...] = ()
+    tags: dict[str, str] = {}
+    created: Moment | None = None
+
+
+class ApplicationRemoved(Input, frozen=True, kw_only=True):
+    """An application ended: its asks are withdrawn and its allocations released."""
+
+    application: Name
+
+
+class AskSubmitted(Input, frozen=True, kw_only=True):
+    """A task asked for resources (a pod; for Kueue a workload).
+
+    Attributes:
+        application: Its application; for Kueue the default is one of its own. One that is unknown yet is created in ``queue``.
+        queue: Full path (ClusterQueue or ``namespace/localqueue`` for Kueue); empty: the application's.
+        priority: int32; higher is more important.
+        allow_preemption: False: asks to be spared while running (seed preemption_design, law 1).
+        preemption_policy: Whether it may preempt others.
+        originator: True for the manager of an application (a Spark driver).
+        required_node: The only node it may run on (DaemonSet).
+        created: When its owner created it; None: the time of the step.
+        uid: Last tie-break; None: the id.
+        podsets: For Kueue, in place of resources, flavors and preempt_resources.
+        flavors: For Kueue: fixed flavors, by resource; the scheduler assigns them when None.
+    """
+
+    ask: Name
+    application: str = ""
+    queue: str = ""
+    user: str = "nobody"
+    groups: tuple[str, ...] = ()
+    resources: Amounts = {}
+    priority: Priority = 0
+    allow_preemption: bool = True
+    preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
+    originator: bool = False
+    required_node: Name | None = None
+    created: Moment | None = None
+    uid: Name | None = None
+    podsets: tuple[PodSet, ...] = ()
+    flavors: dict[str, str] | None = None
+    preempt_resources: tuple[str, ...] | None = None
+
+
+class AskWithdrawn(Input, frozen=True, kw_only=True):
+    """An ask was taken back by its owner before it was bound."""
+
+    ask: Name
+
+
+class AllocationRestored(Input, frozen=True, kw_only=True):
+    """An allocation was found running when the cluster was first connected.
+
+    Attributes:
+        node: Where it runs; None where admission is by quota alone.
+        admitted: When its quota was reserved; None: unknown, which counts as just now.
+        preempting: It was already told to go.
+        evicted: (Kueue) it already carries the condition Evicted.
+    """
+
+    allocation: Name
+    application: str = ""
+    queue: str
+    user: str = "nobody"
+    groups: tuple[str, ...] = ()
+    node: Name | None = None
+    resources: Amounts = {}
+    priority: Priority = 0
+    allow_preemption: bool = True
+    originator: bool = False
+    required_node: Name | None = None
+    created: Moment | None = None
+    admitted: Moment | None = None
+    preempting: bool = False
+    evicted: bool = False
+    uid: Name | None = None
+    podsets: tuple[PodSet, ...] = ()
+    flavors: dict[str, str] | None = None
+
+
+class AllocationReleased(Input, frozen=True, kw_only=True):
+    """An allocation ended: its resources are free.
+
+    Attributes:
+        reason: ``completed``, ``preempted`` (an eviction was confirmed), ``failed``; the scheduler itself adds ``node removed``
+            and ``application removed``.
+    """
+
+    allocation: Name
+    reason: Annotated[str, Meta(max_length=253)] = "completed"
+
+
+class EvictionRefused(Input, frozen=True, kw_only=True):
+    """The agent could not evict a victim (a disruption budget, a lost node); it will be told again."""
+
+    allocation: Name
+    reason: Text = ""
+
+
+class ReservationRestored(Input, frozen=True, kw_only=True):
+    """A node was found reserved for an ask when the cluster was first connected."""
+
+    ask: Name
+    node: Name
+
+
+AnyInput = (
+    ConfigurationApplied
+    | NodeRegistered
+    | NodeUpdated
+    | NodeRemoved
+    | ApplicationSubmitted
+    | ApplicationRemoved
+    | AskSubmitted
+    | AskWithdrawn
+    | AllocationRestored
+    | AllocationReleased
+    | EvictionRefused
+    | ReservationRestored
+)
+"""What a producer may propose."""
