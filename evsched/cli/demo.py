@@ -28,6 +28,7 @@ START_MS = 1_767_258_000_000
 """Second 0 of the story: 2026-01-01T09:00:00Z."""
 
 GRACE_MS = 5_000
+CORES = 10
 STEP_LIMIT = 10_000
 
 
@@ -87,7 +88,7 @@ class Story:
         """Tell it from beginning to end."""
         self._say("two tenants share a node of 10 cores: research is guaranteed 4 of them, web may use up to 10")
         await self._start()
-        await self._happen([_queues(10), NodeRegistered(node="node-1", capacity={"vcore": 10_000}), *_pods("web", 5)])
+        await self._happen([_queues(CORES), NodeRegistered(node="node-1", capacity={"vcore": CORES * 1000}), *_pods("web", 5)])
         await self._until(10)
         self._say("research asks for two pods of 2 cores, and there is no room; its delay of 30 s begins to run")
         await self._happen(_pods("research", 2))
@@ -231,8 +232,10 @@ def _pods(queue: str, count: int) -> list[AnyInput]:
 
 
 def _queues(web_cores: int) -> AnyInput:
-    """Return the configuration: research with a guarantee, web with this maximum."""
-    web = {"name": "web", "resources": {"max": {"vcore": str(web_cores)}}, "properties": {"quota.preemption.delay": "60s"}}
+    """Return the configuration: research with a guarantee, web with this maximum and, once it is lowered, a delay."""
+    web: dict[str, Any] = {"name": "web", "resources": {"max": {"vcore": str(web_cores)}}}
+    if web_cores < CORES:
+        web["properties"] = {"quota.preemption.delay": "60s"}
     research = {"name": "research", "resources": {"guaranteed": {"vcore": "4"}}}
     root = {"name": "root", "submitacl": "*", "queues": [research, web]}
     partition = {"name": "default", "preemption": {"quotapreemptionenabled": True}, "queues": [root]}

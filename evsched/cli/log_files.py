@@ -91,9 +91,8 @@ async def check(
                 "difference": None if difference is None else difference.seq,
             }
         )
-    say(
-        f"{reader.head.frame} frames and {reader.head.next_seq - 1} events hold together, {reader.ignored} void frames passed over"
-    )
+    head = reader.head
+    say(f"{head.frame} frames and {head.next_seq - 1} events hold together, {reader.ignored} void frames were passed over")
     if difference is not None:
         again = difference.decided or difference.error or "nothing"
         say(f"event {difference.seq}: deciding again gives {again}, the log holds {difference.recorded}")
