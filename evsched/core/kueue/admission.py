@@ -163,7 +163,7 @@ class Run:
         """Write the events of a nominee; tell whether anything is different now."""
         ask, assignment = nominee.ask, nominee.assignment
         if nominee.outcome == "admit":
-            self.step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, **_bound(ask, assignment.flavors))
+            self.step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, **bound(ask, assignment.flavors))
             return True
         if nominee.outcome == "preempt":
             if ask.id in self.state.preemptions and all(is_leaving(target.allocation) for target in nominee.targets):
@@ -203,7 +203,7 @@ def _kind(ask: Ask) -> tuple[str, int, int, bool]:
     return (ask.queue, ask.shape, ask.priority, ask.may_preempt)
 
 
-def _bound(ask: Ask, flavors: tuple[dict[str, str], ...]) -> dict[str, object]:
+def bound(ask: Ask, flavors: tuple[dict[str, str], ...]) -> dict[str, object]:
     """Return the flavors of an admission as the event carries them."""
     if not ask.podsets:
         return {"flavors": flavors[0]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evsched.core.kueue.admission import decide
+from evsched.core.kueue.admission import bound, decide
 from evsched.core.kueue.cycle import Nominee
 from evsched.core.kueue.flavors import PREEMPT, Assignment
 from evsched.core.kueue.search import Searcher
@@ -39,8 +39,8 @@ def search_all(step: Step) -> list[list[str]]:
     return order
 
 
-def search_one(step: Step, ask: Ask, parts: Iterable[Part]) -> bool:
-    """Search victims for one ask and write them; tell whether there are any."""
+def search_one(step: Step, ask: Ask, parts: list[Part]) -> bool:
+    """Admit one ask if nothing is in its way, else search victims and write them; tell whether it got on."""
     state = step.state
     queue = state.queues[ask.queue].quota
     if queue is None:
@@ -49,6 +49,10 @@ def search_one(step: Step, ask: Ask, parts: Iterable[Part]) -> bool:
     request, contested = requirements(state, trial, queue, parts)
     if request is None:
         return False
+    if not contested and trial.fits(queue, request.items()):
+        flavors = tuple(flavors for _, flavors, _ in parts)
+        step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, **bound(ask, flavors))
+        return True
     targets = Searcher(state, step.tracer).search(trial, ask, queue, request, contested)
     if not targets:
         reason = "no victims help in the given flavors"
