@@ -1,8 +1,9 @@
 """Victims on their way out: repeated, refused, lost, withdrawn (seed cross_queue_preemption, answer 1: graceful termination).
 
-A victim gets a grace time. When it has not left by then its agent is told again; after `eviction_attempts` times the preemption is
-withdrawn with an event, so that nothing stays wedged: the victim may stay, the ask waits like any other.
-"""
+A victim gets a grace time. When it has not left by then its agent is told again; after `eviction_attempts` times the preemption
+is withdrawn with an event, so that nothing stays wedged: the victims may stay, the ask waits like any other. It had its turn
+and does not preempt again, or one that will not leave would make it tell others to go for ever ("no storm"). When the node was
+lost it may."""
 
 from __future__ import annotations
 
@@ -46,7 +47,12 @@ def node_lost(step: Step, event: v.NodeRemoved) -> None:
         if ask in state.preemptions:
             victims = tuple(state.preemptions[ask].waiting_for)
             step.emit(
-                v.PreemptionWithdrawn, cause=event.seq, ask=ask, victims=victims, reason=f"node {event.node}: was removed"
+                v.PreemptionWithdrawn,
+                cause=event.seq,
+                ask=ask,
+                victims=victims,
+                reason=f"node {event.node}: was removed",
+                node_lost=True,
             )
         else:
             step.emit(v.ReservationReleased, cause=event.seq, ask=ask, node=event.node, reason=f"node {event.node}: was removed")

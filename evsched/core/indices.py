@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from evsched.core.resources import Pairs
     from evsched.core.workloads import Allocation, Application, Ask, Node
 
 
@@ -42,6 +43,16 @@ class Order(Protocol):
         """A queue in which nothing waits is gone."""
 
 
+class Limits(Protocol):
+    """What users and groups use."""
+
+    def used(self, application: Application, pairs: Pairs) -> None:
+        """An application got an allocation of these amounts."""
+
+    def released(self, application: Application, pairs: Pairs) -> None:
+        """An application lost an allocation of these amounts."""
+
+
 class Victims(Protocol):
     """Who could be told to go."""
 
@@ -53,3 +64,9 @@ class Victims(Protocol):
 
     def changed(self, allocation: Allocation) -> None:
         """An allocation was told to go, or that was withdrawn."""
+
+    def node_changed(self, node: Node) -> None:
+        """Capacity, reservations or schedulability of a node changed."""
+
+    def nodes_changed(self) -> None:
+        """A node came or went."""

@@ -173,7 +173,8 @@ def _forget_if_done(state: State, application: Application) -> None:
 
 def leaf_of(state: State, queue: str) -> str:
     """Return the path of the leaf that a proposal's queue means: a LocalQueue stands for its ClusterQueue."""
-    return state.local_queues.get(queue, queue)
+    path = state.local_queues.get(queue, queue)
+    return path if path in state.queues else path.lower()  # names in queues.yaml ignore case
 
 
 def _application_of(state: State, event: v.AskSubmitted | v.AllocationRestored) -> Application:
@@ -287,6 +288,8 @@ def _run(state: State, application: Application, allocation: Allocation) -> None
         q.tell(leaf, pairs, 1)
     if state.order is not None:
         state.order.used(application)
+    if state.limits is not None:
+        state.limits.used(application, pairs)
     if state.victims is not None:
         state.victims.added(allocation)
     state.changed = True
@@ -391,6 +394,8 @@ def _allocation_released(state: State, event: v.AllocationReleased) -> None:
         _left(state, allocation)
     if state.order is not None:
         state.order.freed(application)
+    if state.limits is not None:
+        state.limits.released(application, pairs)
     if state.victims is not None:
         state.victims.removed(allocation)
     _forget_if_done(state, application)

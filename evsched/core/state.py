@@ -2,8 +2,9 @@
 
 Only `evsched.core.reducer` writes to it. What a snapshot holds is the truth (`evsched.core.snapshot`); everything else here is an
 index that can be rebuilt from it: usage along the queue paths, what runs on a node, which ask becomes old enough to preempt when.
-Three larger indices serve decisions alone and exist only from their first use on, so that a replay does not pay for them:
-`columns` (free space of nodes), `order` (who is next) and `victims` (who could go). The reducer tells them what changed.
+Four larger indices serve decisions alone and exist only from their first use on, so that a replay does not pay for them:
+`columns` (free space of nodes), `order` (who is next), `victims` (who could go) and `limits` (what users and groups use). The
+reducer tells them what changed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from evsched.core.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evsched.core.indices import Columns, Order, Victims
+    from evsched.core.indices import Columns, Limits, Order, Victims
     from evsched.core.resources import Shape
     from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
     from events.configuration import Configuration, TemplateSpec
@@ -88,6 +89,7 @@ class State:
         self.columns: Columns | None = None
         self.order: Order | None = None
         self.victims: Victims | None = None
+        self.limits: Limits | None = None
 
     # ------------------------------------------------------------------------------------------------------------ amounts
 

@@ -28,6 +28,7 @@ class Ask(Struct, gc=False, kw_only=True):
         may_preempt: False for the policy ``Never``.
         podsets: (Kueue) its podsets as submitted; empty for a plain ask.
         failed: The reason last written in a PreemptionFailed for it; empty when none was.
+        preempted: It has preempted, and its node was not lost since: it may not do so again.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Ask(Struct, gc=False, kw_only=True):
     flavors: dict[str, str] | None = None
     preempt_resources: tuple[str, ...] | None = None
     failed: str = ""
+    preempted: bool = False
 
 
 class Allocation(Struct, gc=False, kw_only=True):

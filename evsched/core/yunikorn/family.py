@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from events.configuration import YunikornSpec
-from evsched.core.yunikorn import allocation, application_placement, guarantee, quota
+from evsched.core.yunikorn import allocation, application_placement, preemption, quota
 
 if TYPE_CHECKING:
     from evsched.core.queues import Queue
@@ -56,7 +56,7 @@ class YunikornFamily:
     def cycle(self, step: Step) -> None:
         """Run a preemption cycle; it begins with what allocation can do, so that nobody is preempted for want of a try."""
         allocation.allocate(step)
-        guarantee.cycle(step)
+        preemption.cycle(step)
 
     def fire(self, step: Step, timer: Timer) -> None:
         """Enforce a quota whose delay has passed."""

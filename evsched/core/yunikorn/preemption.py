@@ -1,0 +1,176 @@
+"""The preemption cycle: who may preempt, in which order, how much at a time (seed cross_queue_preemption).
+
+A cycle looks at every ask that is old enough and has not preempted yet, in the order of scheduling. Asks that fail are masked
+until something changes that could help them (`State.tried`); what an earlier decision of the same cycle may have made possible is
+tried again in it. The pace of the partition limits how many victims, and how much of each resource, one cycle may take; whoever
+has no turn because of that has it in the next cycle.
+
+An ask preempts once. Only when its node was lost to it does it get a second turn; see `evsched.core.evictions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from events import vocabulary as v
+from events.configuration import PaceSpec, YunikornSpec
+from evsched.core.state import State
+from evsched.core.step import Step
+from evsched.core.workloads import Allocation, Ask
+from evsched.core.yunikorn import guarantee, passed_over, required_node
+from evsched.core.yunikorn.cost import Cost, named
+from evsched.core.yunikorn.guarantee import Failure, Plan
+from evsched.core.yunikorn.laws import above_its_guarantee
+from evsched.core.yunikorn.turns import Line, Turns
+
+
+def cycle(step: Step) -> None:
+    """Run a preemption cycle and write down that it ran."""
+    state = step.state
+    spec = state.configuration
+    assert isinstance(spec, YunikornSpec)
+    tried, again = _Cycle(step, spec).run()
+    new = tuple(ask for ask in tried if ask not in state.tried)
+    step.emit(v.CycleStarted, cause=state.seq, kind="preemption", tried=new, again=again)
+
+
+def may_have_turn(state: State) -> Iterator[Ask]:
+    """Yield the asks that may preempt now: allowed to, old enough, not in flight, and for the first time."""
+    time, queues, preemptions = state.time, state.queues, state.preemptions
+    for ask in state.asks.values():
+        if (
+            ask.may_preempt
+            and not ask.preempted
+            and ask.id not in preemptions
+            and (ask.required_node is not None or ask.created + queues[ask.queue].settings.preemption_delay_ms <= time)
+        ):
+            yield ask
+
+
+class _Cycle:
+    """One cycle while it runs."""
+
+    def __init__(self, step: Step, spec: YunikornSpec) -> None:
+        self.step = step
+        self.state = step.state
+        self.cost: Cost = named(spec.cost)
+        self.pace = _Pace(spec.pace, step.state)
+        self.tried: dict[str, None] = {}
+        self._failed: dict[tuple[str, int, int, str | None], Failure] = {}
+
+    def run(self) -> tuple[tuple[str, ...], bool]:
+        """Give everybody a turn; return who was tried in vain, and whether the next cycle must come even if nothing changes."""
+        waiting = list(may_have_turn(self.state))
+        while True:
+            decided = self._round(waiting)
+            if decided is None:
+                return tuple(self.tried), True
+            if not decided or len(decided) == len(waiting):
+                return tuple(self.tried), False
+            waiting = [ask for ask in waiting if ask.id not in decided]
+
+    def _round(self, waiting: list[Ask]) -> dict[str, None] | None:
+        """Give everybody a turn once; return who preempts, None when the pace ended the round."""
+        decided: dict[str, None] = {}
+        turns = Turns(self.state, waiting)
+        while (line := turns.next()) is not None:
+            failure = self._failed.get(line.kind)
+            if failure is None:
+                ask = line.first
+                plan = self._plan(ask)
+                if not isinstance(plan, Failure):
+                    if not self.pace.allows(plan.victims):
+                        return None
+                    self._decide(ask, plan)
+                    decided[ask.id] = None
+                    self._failed.clear()
+                    turns.done(line)
+                    continue
+                failure = self._failed[line.kind] = plan
+            self._fail(line, failure)
+            turns.drop(line)
+        # What waits behind another new application of a stateaware leaf was looked at, too.
+        self.tried.update((ask.id, None) for ask in waiting if ask.id not in decided)
+        return decided
+
+    def _plan(self, ask: Ask) -> Plan | Failure:
+        """Return what can be done for an ask."""
+        if self.step.tracer is not None:
+            passed_over.note(self.state, ask, self.step.tracer)
+        if ask.required_node is not None:
+            return required_node.find_plan(self.state, self.cost, ask)
+        return guarantee.find_plan(self.state, self.cost, ask)
+
+    def _decide(self, ask: Ask, plan: Plan) -> None:
+        required = ask.required_node is not None
+        if required:
+            required_node.make_way(self.step, ask, plan)
+        victims = tuple(
+            v.Victim(id=victim.id, queue=victim.queue, reason=_reason(self.state, ask, victim)) for victim in plan.victims
+        )
+        self.pace.take(plan.victims)
+        self.tried.pop(ask.id, None)
+        if not victims:
+            return
+        self.step.emit(
+            v.PreemptionDecided,
+            cause=ask.seq,
+            ask=ask.id,
+            node=plan.node,
+            victims=victims,
+            algorithm="required-node" if required else "guarantee",
+            cut=plan.cut,
+        )
+
+    def _fail(self, line: Line, failure: Failure) -> None:
+        """Write down why a line fails: the first time for every ask, after that only for the one at its head."""
+        for ask in reversed(line.asks):
+            self.tried[ask.id] = None
+            if failure.reason and failure.reason != ask.failed and (not ask.failed or ask is line.first):
+                self.step.emit(v.PreemptionFailed, cause=ask.seq, ask=ask.id, reason=failure.reason, cut=failure.cut)
+
+
+class _Pace:
+    """What one cycle may take (``preemption.pace``).
+
+    The first plan of a cycle is always allowed, or one that is larger than that would wait for ever.
+    """
+
+    def __init__(self, spec: PaceSpec, state: State) -> None:
+        self.victims_left = spec.max_victims
+        self.left = state.types.limits(spec.max_resources)
+        self.shapes = state.types.shapes
+        self.begun = False
+
+    def allows(self, victims: tuple[Allocation, ...]) -> bool:
+        """Tell whether the cycle may take these victims, too."""
+        if not self.begun:
+            return True
+        if self.victims_left is not None and len(victims) > self.victims_left:
+            return False
+        return all(amount <= self.left[index] for index, amount in self._held(victims).items())
+
+    def take(self, victims: tuple[Allocation, ...]) -> None:
+        """Count these victims."""
+        self.begun = self.begun or bool(victims)
+        if self.victims_left is not None:
+            self.victims_left -= len(victims)
+        for index, amount in self._held(victims).items():
+            self.left[index] -= amount
+
+    def _held(self, victims: tuple[Allocation, ...]) -> dict[int, int]:
+        held: dict[int, int] = {}
+        for victim in victims:
+            for index, amount in self.shapes[victim.shape].pairs:
+                if index in self.left:
+                    held[index] = held.get(index, 0) + amount
+        return held
+
+
+def _reason(state: State, ask: Ask, victim: Allocation) -> str:
+    """Return the rule that made a victim eligible, for people."""
+    if ask.required_node is not None:
+        rule = f"node {ask.required_node} is the only one for {ask.id} (required node)"
+        return rule if victim.allow_preemption else f"{rule}; no other choice spares it (law 1)"
+    rule = above_its_guarantee(state.queues[victim.queue])
+    return rule if victim.allow_preemption else f"{rule}; no plan on any node spares it (law 1)"

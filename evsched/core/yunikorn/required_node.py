@@ -1,0 +1,155 @@
+"""Preemption for asks that may run on one node only (DaemonSets; seed preemption_design, law 1 and "Preemption Logic").
+
+They stand outside the laws of queues: no fence, no guarantee, no delay. What holds: a victim is on that node, shares a type
+with the ask, is not itself bound to the node, and its plain priority is not higher. Opted-out pods are the last resort, then
+originators; free space counts and the plan is minimal, by the same cost as everywhere. A maximum on the ask's path still holds,
+as nothing could be bound above it.
+
+A node that takes nobody (it is being drained) gets no room made on it: who is evicted there dies for an ask that cannot be bound.
+
+Nobody else may keep room there before it: reservations of others are released as far as they are in the way, those without
+victims first; those of asks in flight only when there is no plan otherwise, and their preemption is withdrawn, which counts as
+losing the node. What is promised to another ask that may run there only stays promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from events import vocabulary as v
+from evsched.core.state import State
+from evsched.core.step import Step
+from evsched.core.workloads import Allocation, Ask, Node
+from evsched.core.yunikorn.cost import Cost
+from evsched.core.yunikorn.guarantee import Failure, Plan, Shortage, shortages
+from evsched.core.yunikorn.laws import Asker, remaining
+from evsched.core.yunikorn.search import Candidate, Found, cheapest
+
+
+def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
+    """Return the cheapest plan on the required node; it has no victims where reservations of others alone are in the way."""
+    assert ask.required_node is not None
+    node = state.nodes.get(ask.required_node)
+    if node is None:
+        return Failure("node-unknown", f"node {ask.required_node}: is not registered")
+    if not node.schedulable:
+        return Failure("unschedulable", f"node {node.name}: takes nobody at present")
+    pairs = state.types.shapes[ask.shape].pairs
+    asker = Asker(state, ask)
+    if not shortages(asker) and all(amount <= _room(state, node, index, node.reserved, ask.id) for index, amount in pairs):
+        return Failure("fits", "")
+    staying = [other for other in node.reserved if other != ask.id and _stays(state, node, other)]
+    flying = [other for other in node.reserved if other != ask.id and other not in staying and other in state.preemptions]
+    cut = False
+    for kept, withdrawn in ((staying + flying, ()), (staying, tuple(flying))):
+        found = _Search(state, cost, ask, node).run(kept, withdrawn)
+        cut = cut or found.cut
+        if found.plan is not None:
+            return Plan(node.name, tuple(candidate.allocation for candidate in found.plan), cut)
+        if not flying:
+            break
+    return Failure("node-short", f"node {node.name}: tasks that may be preempted there do not make enough room", cut)
+
+
+def make_way(step: Step, ask: Ask, plan: Plan) -> None:
+    """Release what others have reserved on the node as far as the plan needs it, the newest reservation first."""
+    state = step.state
+    node = state.nodes[plan.node]
+    reason = f"node {node.name}: is needed by {ask.id}, which may run nowhere else"
+
+    def in_the_way() -> bool:
+        given: dict[int, int] = {}
+        for victim in plan.victims:
+            if not victim.told:
+                for index, amount in state.types.shapes[victim.shape].pairs:
+                    given[index] = given.get(index, 0) + amount
+        pairs = state.types.shapes[ask.shape].pairs
+        return any(amount > _room(state, node, index, node.reserved, ask.id) + given.get(index, 0) for index, amount in pairs)
+
+    others = [other for other in reversed(node.reserved) if other != ask.id and not _stays(state, node, other)]
+    for other in others:
+        if other not in state.preemptions and in_the_way():
+            step.emit(v.ReservationReleased, cause=ask.seq, ask=other, node=node.name, reason=reason)
+    if in_the_way():
+        for other in others:
+            if other in state.preemptions:
+                victims = tuple(state.preemptions[other].waiting_for)
+                step.emit(v.PreemptionWithdrawn, cause=ask.seq, ask=other, victims=victims, reason=reason, node_lost=True)
+    if not plan.victims and state.reservations.get(ask.id) != node.name:
+        step.emit(v.NodeReserved, cause=ask.seq, ask=ask.id, node=node.name)
+
+
+def _stays(state: State, node: Node, other: str) -> bool:
+    """Tell whether a reservation is kept whatever happens: that of another ask that may run there only."""
+    return state.asks[other].required_node == node.name
+
+
+def _room(state: State, node: Node, index: int, kept: Iterable[str], ask: str, withdrawn: Sequence[str] = ()) -> int:
+    """Return what an ask could use of a type once everything told is gone, less what stays reserved for others."""
+    shapes = state.types.shapes
+    room = node.free(index)
+    for other in kept:
+        if other != ask:
+            room -= sum(amount for kind, amount in node.reserved[other].pairs if kind == index)
+    for allocation in node.allocations.values():
+        if allocation.told and allocation.victim_of not in withdrawn:
+            room += sum(amount for kind, amount in shapes[allocation.shape].pairs if kind == index)
+    return room
+
+
+class _Search:
+    """One ask and its node."""
+
+    def __init__(self, state: State, cost: Cost, ask: Ask, node: Node) -> None:
+        self.state, self.cost, self.ask, self.node = state, cost, ask, node
+        self.asker = Asker(state, ask)
+
+    def run(self, kept: Sequence[str], withdrawn: Sequence[str]) -> Found:
+        """Return the cheapest victims when these reservations are kept and these preemptions withdrawn."""
+        state, node = self.state, self.node
+        returning = [a for a in node.allocations.values() if a.told and a.victim_of in withdrawn]
+        over = self._shortages(returning, withdrawn)
+        needs = [amount - _room(state, node, index, kept, self.ask.id, withdrawn) for index, amount in self.asker.pairs]
+        needs += [short.amount for short in over]
+        if all(need <= 0 for need in needs):
+            return Found((), 0, cut=False)
+        candidates = []
+        for allocation in sorted(node.allocations.values(), key=self.cost.candidate_key):
+            if allocation.told and allocation not in returning:
+                continue
+            if allocation.required_node is None and allocation.priority <= self.ask.priority:
+                candidate = self._candidate(allocation, over)
+                if any(needs[need] > 0 for need, _ in candidate.covers):
+                    candidates.append(candidate)
+        candidates.sort(key=lambda candidate: candidate.weight)
+        return cheapest(candidates, needs, (), len(candidates))
+
+    def _candidate(self, allocation: Allocation, over: Sequence[Shortage]) -> Candidate:
+        types = self.asker.types
+        pairs = self.state.types.shapes[allocation.shape].pairs
+        leaf = self.state.queues[allocation.queue]
+        covers = [(types.index(kind), amount) for kind, amount in pairs if kind in types]
+        for number, short in enumerate(over, len(types)):
+            covers += [(number, amount) for kind, amount in pairs if kind == short.kind and short.queue.contains(leaf)]
+        given = {**dict.fromkeys(types, 0), **{kind: amount for kind, amount in pairs if kind in types}}
+        alike = (tuple(covers), allocation.allow_preemption, allocation.originator)
+        return Candidate(allocation, self.cost.weight(allocation, tuple(given.values())), tuple(covers), (), alike)
+
+    def _shortages(self, returning: Sequence[Allocation], withdrawn: Sequence[str]) -> list[Shortage]:
+        """Return by what the ask would pass maxima on its path, with some preemptions withdrawn: what they told to go stays."""
+        shapes, queues = self.state.types.shapes, self.state.queues
+        found = []
+        for queue in self.asker.leaf.lineage:
+            for index, amount in self.asker.pairs:
+                limit = queue.maximum.get(index)
+                if limit is None:
+                    continue
+                over = remaining(queue, index) + queue.claimed[index] + amount - limit
+                shifts = [(one.queue, one.shape, 1) for one in returning]
+                shifts += [(one.queue, one.shape, -1) for one in map(self.state.asks.__getitem__, withdrawn)]
+                for leaf, shape, sign in shifts:
+                    if queue.contains(queues[leaf]):
+                        over += sign * sum(held for kind, held in shapes[shape].pairs if kind == index)
+                if over > 0:
+                    found.append(Shortage(queue, index, over))
+        return found

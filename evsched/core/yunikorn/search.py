@@ -1,0 +1,175 @@
+"""The cheapest set of victims on one node: a small exact search.
+
+A plan must cover what is lacking (space of each type on the node, and room below each maximum on the asker's path) and must not
+take more than the guarantees leave (law 2, which couples victims). The search is depth-first over the candidates from the
+cheapest on, with three ways to cut a branch, none of which can lose the best plan:
+
+- what is still lacking needs at least so many more victims, and even the cheapest so many cost too much;
+- of candidates that are alike (same leaf, amounts and flags) the cheaper ones go first, so a later one is never taken without
+  those before it;
+- a candidate that would take more than a guarantee leaves is passed over, and with it all that are like it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+from evsched.core.workloads import Allocation
+
+NODE_BUDGET = 20_000
+"""Most candidates that are looked at on one node."""
+
+
+class Candidate(NamedTuple):
+    """An allocation that may be a victim, prepared for the search.
+
+    Attributes:
+        weight: Its cost; the sum over a plan is the plan's cost.
+        covers: (number of the need, amount): what its loss gives.
+        takes: (number of the slack, amount): what its loss takes from guarantees.
+        kind: Equal for candidates that differ in weight alone.
+    """
+
+    allocation: Allocation
+    weight: int
+    covers: tuple[tuple[int, int], ...]
+    takes: tuple[tuple[int, int], ...]
+    kind: Hashable
+
+
+class Found(NamedTuple):
+    """What a search came to.
+
+    Attributes:
+        plan: The cheapest plan, in the order of the candidates; None when there is none.
+        expanded: How many candidates were looked at.
+        cut: The budget ended the search.
+    """
+
+    plan: tuple[Candidate, ...] | None
+    expanded: int
+    cut: bool
+
+
+def cheapest(
+    candidates: Sequence[Candidate], needs: Sequence[int], slacks: Sequence[int], most: int, budget: int = NODE_BUDGET
+) -> Found:
+    """Return the cheapest plan of at most ``most`` victims.
+
+    Args:
+        candidates: Sorted by weight.
+        needs: What is lacking, each above 0; a plan covers every one of them.
+        slacks: What may be taken, each from 0 up; for less there are no candidates.
+        most: Largest number of victims.
+        budget: Most candidates to look at.
+    """
+    return _Search(candidates, needs, slacks, most, budget).run()
+
+
+class _Search:
+    __slots__ = (
+        "banned", "best", "best_weight", "budget", "candidates", "chosen", "expanded", "largest", "most", "needs", "prefix",
+        "slacks",
+    )  # fmt: skip
+
+    def __init__(
+        self, candidates: Sequence[Candidate], needs: Sequence[int], slacks: Sequence[int], most: int, budget: int
+    ) -> None:
+        self.candidates = candidates
+        self.needs = list(needs)
+        self.slacks = list(slacks)
+        self.most = min(most, len(candidates))
+        self.budget = budget
+        self.expanded = 0
+        self.chosen: list[Candidate] = []
+        self.best: tuple[Candidate, ...] | None = None
+        self.best_weight: int | None = None
+        self.banned: dict[Hashable, None] = {}
+        # largest[i][need]: the most that one candidate from i on covers; prefix[i]: weight of the first i candidates.
+        largest = [0] * len(needs)
+        self.largest: list[list[int]] = [largest]
+        for candidate in reversed(candidates):
+            largest = largest.copy()
+            for need, amount in candidate.covers:
+                largest[need] = max(largest[need], amount)
+            self.largest.append(largest)
+        self.largest.reverse()
+        self.prefix = [0]
+        for candidate in candidates:
+            self.prefix.append(self.prefix[-1] + candidate.weight)
+
+    def run(self) -> Found:
+        self._extend(0, 0)
+        plan, cut = self.best, self.expanded >= self.budget
+        if plan is not None and cut:
+            plan = _without_superfluous(plan, self.needs)
+        return Found(plan, self.expanded, cut)
+
+    def _more_needed(self, start: int) -> int | None:
+        """Return the least number of further victims from ``start`` on; None when all of them are too few."""
+        more = 0
+        largest = self.largest[start]
+        for need, lacking in enumerate(self.needs):
+            if lacking > 0:
+                if not largest[need]:
+                    return None
+                more = max(more, -(-lacking // largest[need]))
+        return more
+
+    def _extend(self, start: int, weight: int) -> None:
+        """Try every candidate from ``start`` on as the next victim."""
+        newly_banned: list[Hashable] = []
+        candidates, prefix, chosen, banned = self.candidates, self.prefix, self.chosen, self.banned
+        for index in range(start, len(candidates)):
+            if self.expanded >= self.budget:
+                break
+            self.expanded += 1
+            more = self._more_needed(index)
+            if more is None or len(chosen) + more > self.most or index + more > len(candidates):
+                break
+            if self.best_weight is not None and weight + prefix[index + more] - prefix[index] >= self.best_weight:
+                break
+            candidate = candidates[index]
+            if candidate.kind in banned:
+                continue
+            if all(amount <= self.slacks[slack] for slack, amount in candidate.takes):
+                self._take(candidate, 1)
+                if all(lacking <= 0 for lacking in self.needs):
+                    self._keep(weight + candidate.weight)
+                else:
+                    self._extend(index + 1, weight + candidate.weight)
+                self._take(candidate, -1)
+            banned[candidate.kind] = None
+            newly_banned.append(candidate.kind)
+        for kind in newly_banned:
+            del banned[kind]
+
+    def _take(self, candidate: Candidate, sign: int) -> None:
+        for need, amount in candidate.covers:
+            self.needs[need] -= sign * amount
+        for slack, amount in candidate.takes:
+            self.slacks[slack] -= sign * amount
+        if sign > 0:
+            self.chosen.append(candidate)
+        else:
+            self.chosen.pop()
+
+    def _keep(self, weight: int) -> None:
+        if self.best_weight is None or weight < self.best_weight:
+            self.best, self.best_weight = tuple(self.chosen), weight
+
+
+def _without_superfluous(plan: Sequence[Candidate], needs: Sequence[int]) -> tuple[Candidate, ...]:
+    """Return a plan without the victims that it can do without, the dearest left out first; the cheapest plan has none."""
+    given = [0] * len(needs)
+    for candidate in plan:
+        for need, amount in candidate.covers:
+            given[need] += amount
+    kept = list(plan)
+    for candidate in reversed(plan):
+        if all(given[need] - amount >= needs[need] for need, amount in candidate.covers):
+            kept.remove(candidate)
+            for need, amount in candidate.covers:
+                given[need] -= amount
+    return tuple(kept)

@@ -1,0 +1,167 @@
+"""Whose turn it is to preempt: the order of `evsched.core.yunikorn.ordering`, over the asks that may.
+
+Asks of one application with the same amounts, priority and required node stand in one line (`Line`); where the first of them
+fails, all do. At each parent the first child by its key is next, in the leaf the first line by application and ask. A queue
+counts with the highest priority that is left in it, so its key is computed anew when one of its asks had its turn. Usage does
+not change while victims are being chosen, so nothing else does either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+
+from evsched.core.queues import Queue
+from evsched.core.state import State
+from evsched.core.workloads import Application, Ask
+from evsched.core.yunikorn.ordering import (
+    AskKey,
+    Denominators,
+    QueueKey,
+    application_key,
+    ask_key,
+    denominators,
+    is_new,
+    queue_key,
+    shown_priority,
+)
+
+
+class Line:
+    """Equal asks of one application, the first of them last, so that taking it off is cheap.
+
+    Attributes:
+        kind: Equal for lines that fail together, of whatever application: leaf, amounts, priority and required node.
+    """
+
+    __slots__ = ("asks", "key", "kind", "place", "priority")
+
+    def __init__(self, asks: list[Ask], place: Place) -> None:
+        """Stand the asks in line."""
+        self.asks = sorted(asks, key=ask_key, reverse=True)
+        first = asks[0]
+        self.kind = (first.queue, first.shape, first.priority, first.required_node)
+        self.priority = first.priority
+        self.place = place
+        self.key: tuple[tuple[int, int, int, int, str], AskKey] = ((0, 0, 0, 0, ""), (0, 0, 0, ""))
+
+    @property
+    def first(self) -> Ask:
+        """Whose turn it is in this line."""
+        return self.asks[-1]
+
+
+class Place:
+    """A queue in which somebody may preempt."""
+
+    __slots__ = ("children", "compared_with", "highest", "key", "lines", "parent", "queue")
+
+    def __init__(self, queue: Queue, parent: Place | None, compared_with: Denominators) -> None:
+        """Make an empty place."""
+        self.queue = queue
+        self.parent = parent
+        self.compared_with = compared_with
+        self.children: list[Place] = []
+        self.lines: list[Line] = []
+        self.highest = 0
+        self.key: QueueKey = (0, 0, (), "")
+
+    def settle(self) -> None:
+        """Compute the highest priority that is left here, and the key."""
+        if self.queue.leaf:
+            self.highest = max(line.priority for line in self.lines)
+        else:
+            self.highest = max(shown_priority(child.queue, child.highest) for child in self.children)
+        if self.parent is not None:
+            self.key = queue_key(self.queue, self.highest, self.compared_with)
+
+
+class Turns:
+    """The lines of all asks that may preempt now."""
+
+    def __init__(self, state: State, asks: Iterable[Ask]) -> None:
+        """Stand these asks in line."""
+        self._state = state
+        self._places: dict[str, Place] = {}
+        self._root: Place | None = None
+        lines: dict[tuple[str, int, int, str | None], list[Ask]] = {}
+        for ask in asks:
+            lines.setdefault((ask.application, ask.shape, ask.priority, ask.required_node), []).append(ask)
+        for (name, _, _, _), equal in lines.items():
+            self._stand(Line(equal, self._place(state.applications[name].leaf)), state.applications[name])
+        for place in self._places.values():
+            place.lines.sort(key=attrgetter("key"), reverse=True)
+            if place.queue.settings.sort_policy == "stateaware":
+                _one_new(place, state)
+        for place in sorted(self._places.values(), key=lambda place: -place.queue.depth):
+            if place.lines or place.children:
+                place.settle()
+            else:
+                self._leave(place)
+
+    def _place(self, queue: Queue) -> Place:
+        place = self._places.get(queue.path)
+        if place is None:
+            parent = self._place(queue.parent) if queue.parent is not None else None
+            place = self._places[queue.path] = Place(queue, parent, denominators(queue, self._state.total))
+            if parent is None:
+                self._root = place
+            else:
+                parent.children.append(place)
+        return place
+
+    @staticmethod
+    def _stand(line: Line, application: Application) -> None:
+        place = line.place
+        line.key = (application_key(application, line.priority, place.compared_with), ask_key(line.first))
+        place.lines.append(line)
+
+    def next(self) -> Line | None:
+        """Return the line whose first ask has its turn; None when nobody is left."""
+        place = self._root
+        if place is None or not (place.lines or place.children):
+            return None
+        while place.children:
+            place = min(place.children, key=attrgetter("key"))
+        return place.lines[-1]
+
+    def done(self, line: Line) -> None:
+        """Note that the first ask of the line that is next had its turn."""
+        line.asks.pop()
+        if line.asks:
+            line.key = (line.key[0], ask_key(line.first))
+            place = line.place
+            if len(place.lines) > 1 and line.key > place.lines[-2].key:
+                place.lines.sort(key=attrgetter("key"), reverse=True)
+        else:
+            self.drop(line)
+
+    def drop(self, line: Line) -> None:
+        """Take a whole line out, the one that is next."""
+        place: Place | None = line.place
+        assert place is not None
+        place.lines.remove(line)
+        while place is not None:
+            if place.lines or place.children:
+                place.settle()
+            else:
+                self._leave(place)
+            place = place.parent
+
+    @staticmethod
+    def _leave(place: Place) -> None:
+        if place.parent is not None and place in place.parent.children:
+            place.parent.children.remove(place)
+
+
+def _one_new(place: Place, state: State) -> None:
+    """Leave only the first of the applications that have yet to start (seed priority_scheduling, "StateAware")."""
+    chosen: str | None = None
+    kept = []
+    for line in reversed(place.lines):
+        application = state.applications[line.first.application]
+        if is_new(application):
+            chosen = application.id if chosen is None else chosen
+            if application.id != chosen:
+                continue
+        kept.append(line)
+    place.lines = kept[::-1]
