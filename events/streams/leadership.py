@@ -184,17 +184,53 @@ class Leadership:
         if self._reader.tip.leader != self.leader:
             raise LeadershipLost(self.term, *self._successor())
 
-    async def heartbeat(self, now: int, address: str = "") -> Heartbeat:
+    async def confirm(self) -> None:
+        """Look whether the term is still in force; for a leader that has had nothing to write for a while.
+
+        Call it between two steps. Whatever it raises ends the leadership, as with `append_step`.
+
+        Raises:
+            LeadershipLost: Another leader's term is in force.
+        """
+        if self._over or self._busy:
+            raise LeadershipLost(self.term, *self._successor())
+        self._busy = True
+        try:
+            end = await self.log.end()
+            if end > self._seen + 1:
+                await self._read_between(end)
+                self._seen = end - 1
+        except BaseException:
+            self._over = True
+            raise
+        finally:
+            self._busy = False
+
+    async def heartbeat(self, now: int, address: str = "", *, process: str = "", resigned: bool = False) -> Heartbeat:
         """Send a sign of life that carries the head of the log, and return it.
+
+        Args:
+            now: The time, milliseconds since the epoch.
+            address: See `Heartbeat`.
+            process: See `Heartbeat`.
+            resigned: End the term by this: nothing is written in it any more, and nobody need wait for the lease.
 
         Raises:
             LeadershipLost: The term is over.
         """
         if self._over:
             raise LeadershipLost(self.term, *self._successor())
+        self._over = resigned
         self._beats += 1
         beat = Heartbeat(
-            leader=self.leader, term=self.term, time=now, number=self._beats, head=self._reader.head, address=address
+            leader=self.leader,
+            term=self.term,
+            time=now,
+            number=self._beats,
+            head=self._reader.head,
+            address=address,
+            process=process,
+            resigned=resigned,
         )
         await self.log.heartbeat(beat)
         return beat

@@ -47,6 +47,8 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         number: 1, 2, 3, … within a term.
         head: The head of the log when it was sent; only what is definite.
         address: Where the leader can be reached, for people and clients; may be empty.
+        process: Which process of which machine it is, for others on that machine; may be empty.
+        resigned: This is its last one: whoever stands by need not wait.
     """
 
     leader: str
@@ -55,6 +57,8 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     number: int = 0
     head: Head = Head()
     address: str = ""
+    process: str = ""
+    resigned: bool = False
 
 
 class EventLog(Protocol):
