@@ -28,7 +28,7 @@ def search_all(step: Step) -> list[list[str]]:
     state = step.state
     order, tried = [], []
     for ask in list(state.asks.values()):
-        parts = _parts(state, ask)
+        parts = parts_of(state, ask)
         if parts is None or ask.id in state.tried or ask.id in state.preemptions:
             continue
         order.append([ask.id])
@@ -89,7 +89,7 @@ def requirements(
     return request, tuple(named)
 
 
-def _parts(state: State, ask: Ask) -> list[Part] | None:
+def parts_of(state: State, ask: Ask) -> list[Part] | None:
     """Return the parts of an ask whose flavors are all given; None when some are open."""
     if ask.podsets:
         return [
