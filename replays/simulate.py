@@ -173,10 +173,8 @@ class Simulation:
             if is_decision(event):
                 self.decisions.append(decision_document(event, time, start_ms))
             elif isinstance(event, CycleStarted) and event.kind == "admission":
-                order = getattr(self.engine, "last_order", None)
-                self.decisions.append(
-                    {"at": seconds(time - start_ms), "type": "CycleStarted", "order": [list(one) for one in order or ()]}
-                )
+                at = seconds(time - start_ms)
+                self.decisions.append({"at": at, "type": "CycleStarted", "order": self.engine.last_order})
 
 
 def simulate(scenario: Scenario) -> dict[str, Any]:

@@ -38,9 +38,9 @@ def test_scenarios_of_the_repository_come_out_as_they_say(path):
     assert differences(found.expect, simulate(found)) == []
 
 
-@pytest.mark.cases("yunikorn/designed")
-def test_designed_scenarios_come_out_as_derived(shared_case):
-    """The answers were derived by hand from the design documents."""
+@pytest.mark.cases("yunikorn/designed", "kueue/decisions", "kueue/cycles")
+def test_scenarios_with_known_answers_come_out_as_they_say(shared_case):
+    """Derived by hand from the design documents, or taken from the real scheduler; with reasons, orders and flavors."""
     found = read_scenario(shared_case)
     assert differences(found.expect, simulate(found)) == []
 
