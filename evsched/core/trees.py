@@ -109,7 +109,7 @@ def install(state: State, configuration: Configuration) -> None:
         if isinstance(configuration, KueueSpec)
         else {}
     )
-    state.columns = state.order = state.victims = None
+    state.columns = state.order = state.victims = state.limits = None
     state.widen()
     for path, parent in tuple(state.dynamic.items()):
         if path in queues:

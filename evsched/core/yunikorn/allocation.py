@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from evsched.core.columns import NodeColumns, columns_of
+from evsched.core.yunikorn import limits
+from evsched.core.yunikorn import limits
 from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def allocate(step: Step) -> None:
         return
     order = order_of(state)
     columns = columns_of(state)
-    if order.stirred or columns.stirred:
+    if order.stirred or columns.stirred:  # else whoever waits was tried in vain, and nothing has changed that could help
         _serve_reserved(step, columns)
         _serve_waiting(step, order, columns)
         order.stirred = False
@@ -76,23 +78,30 @@ def order_of(state: State) -> WaitingOrder:
 
 
 def _serve_reserved(step: Step, columns: NodeColumns) -> None:
-    """Bind the asks that have a node reserved, oldest in the log first; each has room of its own."""
+    """Bind the asks that have a node reserved, oldest in the log first; who is bound elsewhere may make room for another."""
     state = step.state
-    for ask in sorted((state.asks[name] for name in state.reservations), key=lambda ask: ask.seq):
-        pairs = state.types.shapes[ask.shape].pairs
-        if within_maximum(state.queues[ask.queue], pairs, own_claim=ask.id in state.preemptions) is not None:
-            continue
-        node = state.nodes.get(state.reservations[ask.id])
-        name = node.name if node is not None and node.schedulable and node.fits(pairs, ask.id) else None
-        preemption = state.preemptions.get(ask.id)
-        if name is None and preemption is not None and not preemption.waiting_for:
-            name = _elsewhere(columns, state, ask)
-        if name is not None:
-            step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
+    again = bool(state.reservations)
+    while again:
+        again = False
+        for ask in sorted((state.asks[name] for name in state.reservations), key=lambda ask: ask.seq):
+            name = _reserved_place(state, columns, ask)
+            if name is not None:
+                step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
+                again = True
+                break
 
 
-def _elsewhere(columns: NodeColumns, state: State, ask: Ask) -> str | None:
+def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
+    """Return where an ask that has a node reserved can be bound now; None: not yet."""
     shape = state.types.shapes[ask.shape]
+    preemption = state.preemptions.get(ask.id)
+    if within_maximum(state.queues[ask.queue], shape.pairs, own_claim=preemption is not None) is not None:
+        return None
+    node = state.nodes.get(state.reservations[ask.id])
+    if node is not None and node.schedulable and node.fits(shape.pairs, ask.id):
+        return node.name
+    if preemption is None or preemption.waiting_for:
+        return None
     return columns.place(shape) if ask.required_node is None else columns.place_on(ask.required_node, shape.pairs)
 
 
@@ -111,6 +120,12 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
         if full is not None:
             order.cap(full.path, demand)
             continue
+        if limits.blocks(state, applications[ask.application], pairs) is not None:
+            order.limit(group)
+            continue
+        if limits.blocks(state, applications[ask.application], pairs) is not None:
+            order.limit(group)
+            continue
         name = columns.place(demand.shape) if demand.required is None else columns.place_on(demand.required, pairs)
         if name is None:
             order.block(demand)
@@ -118,6 +133,7 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
         reserved = ask.id in state.reservations
         step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
         if reserved:  # the room that was kept for it elsewhere is free now
+            _serve_reserved(step, columns)
             _relieve(order, columns)
 
 
@@ -162,6 +178,13 @@ def _note_waiting(step: Step, columns: NodeColumns) -> None:
                 if index in full.maximum
             }
             tracer.note(ask.id, "max", queue=full.path, used_claimed_asked_maximum=facts)
+        if in_flight is None:
+            limited = limits.blocks(state, state.applications[ask.application], shape.pairs)
+            if limited is not None:
+                tracer.note(ask.id, "limit", reason=limited)
+        held = None if in_flight is not None else limits.blocks(state, state.applications[ask.application], shape.pairs)
+        if held is not None:
+            tracer.note(ask.id, "limit", reason=held)
         if ask.required_node is not None:
             if columns.place_on(ask.required_node, shape.pairs) is None:
                 tracer.note(ask.id, "required-node", node=ask.required_node)

@@ -147,6 +147,8 @@ class WaitingOrder:
 
     def used(self, application: Application) -> None:
         """Usage grew along the path of an application."""
+        if self._limited and len(application.allocations) == 1:
+            self._wake_limited()  # it runs now, which may be what its other asks waited for
         line = self.lines.get(application.id)
         if line is not None:
             self._mark_line(line)
