@@ -161,6 +161,20 @@ def test_nothing_is_counted_while_nothing_is_limited():
     assert where.engine.state.limits is None
 
 
+def test_nobody_is_preempted_for_an_ask_over_a_limit():
+    """The queue is below its guarantee and its delay has passed, but the user may have no more."""
+    tree = (
+        QueueSpec(name="a", guaranteed={"vcore": 10**7}, limits=(LimitSpec(users=("ann",), max_resources={"vcore": 1}),)),
+        QueueSpec(name="b"),
+    )
+    where = Cluster(YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=tree)))
+    where.give(v.AskSubmitted(ask="full", queue="root.b", application="b", resources={"vcore": 10**7}))
+    where.give(v.AskSubmitted(ask="more", queue="root.a", application="a", user="ann", resources={"vcore": 2}))
+    where.give(v.AskSubmitted(ask="less", queue="root.a", application="c", user="ann", resources={"vcore": 1}))
+    where.advance(60)
+    assert [event.ask for event in where.events if isinstance(event, v.PreemptionDecided)] == ["less"]
+
+
 specs = st.lists(
     st.builds(
         LimitSpec,

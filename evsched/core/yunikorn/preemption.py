@@ -17,7 +17,7 @@ from events.configuration import PaceSpec, YunikornSpec
 from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.workloads import Allocation, Ask
-from evsched.core.yunikorn import guarantee, passed_over, required_node
+from evsched.core.yunikorn import guarantee, limits, passed_over, required_node
 from evsched.core.yunikorn.cost import Cost, named
 from evsched.core.yunikorn.guarantee import Failure, Plan
 from evsched.core.yunikorn.laws import above_its_guarantee
@@ -74,7 +74,7 @@ class _Cycle:
         decided: dict[str, None] = {}
         turns = Turns(self.state, waiting)
         while (line := turns.next()) is not None:
-            failure = self._failed.get(line.kind)
+            failure = self._held_back(line.first) or self._failed.get(line.kind)
             if failure is None:
                 ask = line.first
                 plan = self._plan(ask)
@@ -92,6 +92,15 @@ class _Cycle:
         # What waits behind another new application of a stateaware leaf was looked at, too.
         self.tried.update((ask.id, None) for ask in waiting if ask.id not in decided)
         return decided
+
+    def _held_back(self, ask: Ask) -> Failure | None:
+        """Return a failure without words for an ask that a limit of its user or application holds back: nobody goes for it."""
+        held = limits.blocks(self.state, self.state.applications[ask.application], self.state.types.shapes[ask.shape].pairs)
+        if held is None:
+            return None
+        if self.step.tracer is not None:
+            self.step.tracer.note(ask.id, "limit", reason=held)
+        return Failure("limit", "")
 
     def _plan(self, ask: Ask) -> Plan | Failure:
         """Return what can be done for an ask."""
