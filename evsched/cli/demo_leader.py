@@ -49,10 +49,6 @@ class ToldClock:
         """Return the same in seconds."""
         return self._now / 1000
 
-    async def sleep(self, seconds: float) -> None:
-        """Return after this many real seconds."""
-        await asyncio.sleep(seconds)
-
 
 async def lead(streams: Streams, now: int) -> None:
     """Rebuild, take over at this time, then take a step for each line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -120,7 +121,7 @@ async def _send(streams: Streams, timed: Sequence[Timed]) -> None:
                 sent += len(batch)
                 progress.advance(task, len(batch))
             else:
-                await clock.sleep((timed[sent].at_ms - now_ms) / 1000)
+                await asyncio.sleep((timed[sent].at_ms - now_ms) / 1000)
 
 
 def _configuration(text: str) -> ConfigurationApplied:

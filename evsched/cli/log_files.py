@@ -7,14 +7,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from events.chain import ChainReader, Step
+from events.chain import Step
 from events.streams.export import export_log, import_log
 from evsched.cli.answers import DONE, NO, CommandError, emit, say
 from evsched.cli.log import app
 from evsched.cli.logs import HERE, Where, log_of, steps_of, streams_of
 from evsched.cli.options import Json
 from evsched.core.engine import Engine
-from evsched.service.rebuilding import Rebuild
+from evsched.service.rebuilding import Warm
 from replays.verify import verify
 
 
@@ -72,27 +72,26 @@ async def check(
         decide: Decide everything again as well, and compare event by event; exits 1 at the first difference.
         json: One document.
     """
-    engine, reader, rebuild = Engine(), ChainReader(), Rebuild()
+    warm = Warm()
     steps: list[Step] = []
     async with log_of(where) as log:
-        async for step in steps_of(log, reader):
-            rebuild.apply(engine, step)
-            if decide:
-                steps.append(step)
+        if decide:
+            steps = [step async for step in steps_of(log)]
+        await warm.catch_up(log)
+    head = warm.reader.head
     difference = verify(Engine(), steps) if decide else None
     if json:
         emit(
             {
-                "log_id": reader.head.log_id,
-                "frames": reader.head.frame,
-                "events": reader.head.next_seq - 1,
-                "ignored": reader.ignored,
-                "digest": engine.state.digest(),
+                "log_id": head.log_id,
+                "frames": head.frame,
+                "events": head.next_seq - 1,
+                "ignored": warm.reader.ignored,
+                "digest": warm.engine.state.digest(),
                 "difference": None if difference is None else difference.seq,
             }
         )
-    head = reader.head
-    say(f"{head.frame} frames and {head.next_seq - 1} events hold together, {reader.ignored} void frames were passed over")
+    say(f"{head.frame} frames and {head.next_seq - 1} events hold together, {warm.reader.ignored} void frames were passed over")
     if difference is not None:
         again = difference.decided or difference.error or "nothing"
         say(f"event {difference.seq}: deciding again gives {again}, the log holds {difference.recorded}")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import Any
 
-from events.chain import ChainReader, Head
+from events.chain import Head
 from events.cloudevents import rfc3339
 from events.streams import Heartbeat
 from evsched.cli.answers import emit
-from evsched.cli.logs import HERE, Where, log_of, steps_of
+from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.core.engine import Engine
-from evsched.service.rebuilding import Rebuild
+from evsched.service.rebuilding import Warm
 
 
 async def status(*, where: Where = HERE, json: Json = False) -> None:
@@ -30,13 +29,11 @@ async def status(*, where: Where = HERE, json: Json = False) -> None:
         where: Which log.
         json: One document.
     """
-    engine, reader, rebuild = Engine(), ChainReader(), Rebuild()
+    warm = Warm()
     async with log_of(where) as opened:
-        async with aclosing(steps_of(opened, reader)) as steps:  # type: ignore[type-var]
-            async for step in steps:
-                rebuild.apply(engine, step)
+        await warm.catch_up(opened)
         beat = await opened.last_heartbeat()
-    facts = _facts(engine, reader.head, beat)
+    facts = _facts(warm.engine, warm.reader.head, beat)
     if json:
         emit(facts)
         return
