@@ -10,6 +10,7 @@ Numbers of nodes, running and pending items are base units (see `events.configur
 from __future__ import annotations
 
 import gzip
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -289,9 +290,15 @@ def parse_scenario(data: bytes, file: str, *, is_yaml: bool = False) -> Scenario
         ScenarioError: As `read_scenario`.
     """
     try:
-        if is_yaml:
-            return msgspec.convert(yaml.load(data, Loader=_Loader), Scenario)  # noqa: S506 - built on the safe loader
-        return msgspec.json.decode(data, type=Scenario)
+        if not is_yaml:
+            return msgspec.json.decode(data, type=Scenario)
+        document = yaml.load(data, Loader=_Loader)  # noqa: S506 - built on the safe loader
+        return msgspec.convert(document, Scenario)
+    except msgspec.ValidationError as error:
+        problem = str(error)
+        if "[...]" in problem:
+            problem = _with_key(problem, document if is_yaml else msgspec.json.decode(data))
+        raise ScenarioError(file, problem) from error
     except (msgspec.MsgspecError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ScenarioError(file, " ".join(str(error).split()) or type(error).__name__) from error
 
@@ -299,6 +306,24 @@ def parse_scenario(data: bytes, file: str, *, is_yaml: bool = False) -> Scenario
 def seconds_to_ms(seconds: float) -> int:
     """Return seconds as integer milliseconds, to the nearest one."""
     return seconds * 1000 if isinstance(seconds, int) else round(seconds * 1000)
+
+
+def _with_key(problem: str, document: Any) -> str:
+    """Return what msgspec says, with the key of a mapping where its path has ``[...]``: the one that fails by itself."""
+    path = problem.partition("`$")[2].partition("[...]")[0]
+    place: Any = document
+    for part in re.findall(r"[^.\[\]]+", path):
+        place = place[int(part) if isinstance(place, list) else part]
+    items = dict(place)
+    for key, value in items.items():
+        place.clear()
+        place[key] = value
+        try:
+            msgspec.convert(document, Scenario)
+        except msgspec.ValidationError as error:
+            if str(error) == problem:
+                return problem.replace("[...]", f".{key}", 1)
+    return problem
 
 
 def _duration(text: str) -> int:

@@ -41,7 +41,7 @@ def test_what_was_observed_may_carry_diagnostics():
         ({"config": {"format": "slurm", "queues": {}}}, "$.config.format", "slurm"),
         ({"config": {"format": "kueue", "queues": {}}}, "$.config", "objects"),
         ({"config": {"format": "kueue", "objects": [], "queues": {}}}, "$.config", "found `queues`"),
-        ({"nodes": [{"name": "n", "capacity": {"vcore": -1}}]}, "$.nodes[0].capacity", ">= 0"),
+        ({"nodes": [{"name": "n", "capacity": {"vcore": -1}}]}, "$.nodes[0].capacity.vcore", ">= 0"),
         ({"nodes": [{"name": "n", "capacity": {"vcore": 2**60}}]}, "$.nodes[0].capacity", "<= 9007199254740992"),
         ({"pending": [{"id": "a", "priorty": 3}]}, "$.pending[0]", "priorty"),
         ({"pending": [{"id": "a", "priority": 2**31}]}, "$.pending[0].priority", "2147483647"),
