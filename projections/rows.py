@@ -166,12 +166,14 @@ class Rows:
         self.nodes.end(event.seq, time, event.node)
 
     def _application(self, name: str, seq: int, time: int) -> None:
-        """Note an application that may have come or gone."""
+        """Note an application that may have come, aged or gone."""
         application = self.state.applications.get(name)
+        held = self.applications.open.get(name)
         if application is None:
-            if name in self.applications.open:
+            if held is not None:
                 self.applications.end(seq, time, name)
-        elif name not in self.applications.open:
+        elif held is None or held[-1] != application.created:
+            # An ask that is older than its application makes the application older too.
             self.applications.put(seq, time, name, application.leaf.path, application.user, application.created)
 
     def _placed(self, event: v.ApplicationPlaced, time: int) -> None:

@@ -82,7 +82,7 @@ def test_tables_and_state_agree_at_every_moment(tmp_path_factory, configuration,
 
 def small_steps():
     """Return a few steps of a cluster that works."""
-    configuration = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(QueueSpec(name="a"),)))
+    configuration = YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),)))
     asks = [
         (1000, [v.AskSubmitted(ask=f"t{n}", queue="root.a", application="x", resources={"vcore": 3000})], False) for n in range(8)
     ]

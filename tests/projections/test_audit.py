@@ -22,14 +22,14 @@ def path(tmp_path_factory):
     def spec(maximum):
         test = QueueSpec(name="test", maximum=maximum, properties={"quota.preemption.delay": "10s"})
         prod = QueueSpec(name="prod", guaranteed={"vcore": 6000}, properties={"preemption.delay": "5s"})
-        return YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(prod, test)), quota_preemption_enabled=True)
+        return YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=(prod, test)), quota_preemption_enabled=True)
 
     engine = Engine()
     steps = []
 
     def step(time, *inputs):
         steps.extend(settle(engine, time - 1))
-        steps.append((time, engine.step(time, [v.Proposal(input=proposed, id=f"p{len(steps)}") for proposed in inputs])))
+        steps.append((time, engine.step(time, [v.Proposal(input=one, id=f"p{len(steps)}-{number}") for number, one in enumerate(inputs)])))
 
     step(START, v.ConfigurationApplied(configuration=spec({"vcore": 9000})), v.NodeRegistered(node="n1", capacity={"vcore": 8000}))
     for number in range(4):
