@@ -222,6 +222,7 @@ def _ask_submitted(state: State, event: v.AskSubmitted) -> None:
         podsets=event.podsets,
         flavors=event.flavors,
         preempt_resources=event.preempt_resources,
+        local_queue=event.queue if event.queue in state.local_queues else "",
     )
     state.asks[ask.id] = ask
     application.asks[ask.id] = ask
@@ -338,6 +339,7 @@ def _allocation_restored(state: State, event: v.AllocationRestored) -> None:
         evicted=event.evicted,
         podsets=event.podsets,
         flavors=event.flavors,
+        local_queue=event.queue if event.queue in state.local_queues else "",
     )
     application.created = min(application.created, allocation.created)
     _run(state, application, allocation)
@@ -366,6 +368,7 @@ def _allocation_bound(state: State, event: v.AllocationBound) -> None:
         uid=ask.uid,
         podsets=event.podsets,
         flavors=event.flavors,
+        local_queue=ask.local_queue,
     )
     _run(state, state.applications[ask.application], allocation)
 

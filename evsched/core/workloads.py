@@ -27,6 +27,7 @@ class Ask(Struct, gc=False, kw_only=True):
         seq: Of the event that submitted it; what it causes names it.
         may_preempt: False for the policy ``Never``.
         podsets: (Kueue) its podsets as submitted; empty for a plain ask.
+        local_queue: (Kueue) ``namespace/name`` of the LocalQueue it came through; empty when it named its ClusterQueue.
         failed: The reason last written in a PreemptionFailed for it; empty when none was.
         preempted: It has preempted, and its node was not lost since: it may not do so again.
     """
@@ -47,6 +48,7 @@ class Ask(Struct, gc=False, kw_only=True):
     flavors: dict[str, str] | None = None
     preempt_resources: tuple[str, ...] | None = None
     failed: str = ""
+    local_queue: str = ""
     preempted: bool = False
 
 
@@ -64,6 +66,7 @@ class Allocation(Struct, gc=False, kw_only=True):
         attempts: How often its agent was asked to evict it.
         evicted: (Kueue) it carries the condition Evicted.
         podsets: (Kueue) with their flavors; empty for a plain one.
+        local_queue: (Kueue) The LocalQueue it came through; empty when it named its ClusterQueue.
         ask_shape: Index of the amounts as they were asked for, which is ``shape`` but for Kueue.
     """
 
@@ -88,6 +91,7 @@ class Allocation(Struct, gc=False, kw_only=True):
     podsets: tuple[PodSet, ...] = ()
     flavors: dict[str, str] | None = None
     ask_shape: int = 0
+    local_queue: str = ""
 
 
 class Preemption(Struct, gc=False, kw_only=True):
