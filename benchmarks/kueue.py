@@ -16,12 +16,12 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter_ns
 
+from events.vocabulary import Proposal
 from evsched.core.engine import Engine
 from evsched.core.kueue.fixed import parts_of, requirements
 from evsched.core.kueue.model import quota_of
 from evsched.core.kueue.search import Searcher
 from evsched.core.kueue.trial import Trial
-from events.vocabulary import Proposal
 from replays.scenario import Scenario, parse_scenario
 from replays.staging import Staging
 

@@ -1,8 +1,9 @@
 """Cycles until nothing more can be done, and what of them goes into the log (reference section 7; seed kueue_preemption).
 
-A cycle looks at one head per ClusterQueue. Which ask is the head: the best one that is not *parked*. An ask is parked when a cycle
-looked at it in vain, until something ends in its cohort tree; only ``BestEffortFIFO`` parks, under ``StrictFIFO`` the head stays the head
-and keeps those behind it waiting. An ask that has told victims to go stays the head too, so that what they free is kept for it.
+A cycle looks at one head per ClusterQueue. Which ask is the head: the best one that is not *parked*. An ask is parked when a
+cycle looked at it in vain, until something ends in its cohort tree; only ``BestEffortFIFO`` parks, under ``StrictFIFO`` the head
+stays the head and keeps those behind it waiting. An ask that has told victims to go stays the head too, so that what they free is
+kept for it.
 
 Trees are independent of each other and are worked through one by one. A round that admits or preempts nobody ends with all its
 heads done, so that a run always ends. Asks of the same queue and priority that want the same fare the same: once one has been
@@ -11,8 +12,10 @@ parked, those behind it are parked with it.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from events import vocabulary as v
 from evsched.core.kueue import messages
 from evsched.core.kueue.candidates import is_leaving
 from evsched.core.kueue.cycle import Cycle, Nominee
@@ -20,7 +23,6 @@ from evsched.core.kueue.model import Quota, quota_of
 from evsched.core.kueue.search import Searcher
 from evsched.core.kueue.turns import turns
 from evsched.core.kueue.waiting import Waiting, waiting_of
-from events import vocabulary as v
 
 if TYPE_CHECKING:
     from evsched.core.state import State
@@ -62,10 +64,12 @@ class Run:
 
     def once(self) -> None:
         """Run exactly one cycle over all trees, whoever was looked at before."""
-        heads = []
+        asks, held = self.state.asks, self.waiting.held
+        heads: list[Ask] = []
         for path in self._paths():
             if self._is_open(path):
-                heads.append(self.state.asks[self.waiting.queues[path][0][3]])
+                waiting = (asks[place[3]] for place in self.waiting.queues[path])
+                heads += islice((ask for ask in waiting if ask.local_queue not in held), 1)
         self._round(heads)
         self.close()
 
@@ -120,6 +124,8 @@ class Run:
         start = self._passed.get(path, 0)
         for number in range(start, len(places)):
             ask = state.asks[places[number][3]]
+            if ask.local_queue and ask.local_queue in self.waiting.held:
+                continue
             if strict or ask.id in state.preemptions or not self._is_parked(ask, top):
                 # Those before it stay parked for the rest of the run; nobody joins them while it lasts.
                 self._passed[path] = number

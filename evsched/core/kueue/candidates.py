@@ -1,8 +1,8 @@
 """Who could be told to go: per ClusterQueue the admitted workloads in the order in which they would be chosen (section 3).
 
-Workloads of one queue that use the same (flavor, resource) types form a group. In a group, those that are on their way out already
-stand apart, and each part is sorted by priority, then by the time its quota was reserved (latest first), then by uid; the id makes
-the order total. A search needs no sorting then: it merges the groups that use something contested.
+Workloads of one queue that use the same (flavor, resource) types form a group. In a group, those that are on their way out
+already stand apart, and each part is sorted by priority, then by the time its quota was reserved (latest first), then by uid; the
+id makes the order total. A search needs no sorting then: it merges the groups that use something contested.
 
 The index exists from the first search on and is told of every change (`evsched.core.indices.Victims`).
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evsched.core.kueue.model import Quota
     from evsched.core.resources import Shape
     from evsched.core.state import State
-    from evsched.core.workloads import Allocation
+    from evsched.core.workloads import Allocation, Node
 
     Entry = tuple[int, int, str, str, Allocation]
     """(priority, -time of reservation, uid, id, workload): smaller goes first."""
@@ -102,6 +102,12 @@ class Candidates:
         """A workload was told to go, or may stay after all."""
         self.removed(allocation)
         self.added(allocation)
+
+    def node_changed(self, node: Node) -> None:
+        """Nodes have no part in this."""
+
+    def nodes_changed(self) -> None:
+        """Nodes have no part in this."""
 
     def _group(self, allocation: Allocation) -> Group | None:
         quota = self._queues[allocation.queue].quota

@@ -1,9 +1,10 @@
 """Classic preemption (seed kueue_preemption "Classic Preemption"; reference section 4).
 
-Candidates come in three kinds. *Advantaged* ones use quota of a subtree that could hold the ask within its own quota; they are always
-usable. *Plain* ones, of other queues as well, are usable without borrowing, or while borrowing when ``borrowWithinCohort`` allows
-it for their priority. *Own* ones are of the ask's queue. One attempt walks them in a fixed order, with borrowing allowed or not, and
-takes each whose queue, and every cohort between it and the meeting point, is still above its quota of something contested.
+Candidates come in three kinds. *Advantaged* ones use quota of a subtree that could hold the ask within its own quota; they are
+always usable. *Plain* ones, of other queues as well, are usable without borrowing, or while borrowing when ``borrowWithinCohort``
+allows it for their priority. *Own* ones are of the ask's queue. One attempt walks them in a fixed order, with borrowing allowed
+or not, and takes each whose queue, and every cohort between it and the meeting point, is still above its quota of something
+contested.
 
 Nothing is sorted: a heap holds the first remaining candidate of every group of every borrowing queue. Usage only falls during an
 attempt, so a queue that is found within its quota stays so, and a priority that is spared is followed by none that is not: in
@@ -77,10 +78,11 @@ def attempts(trial: Trial, wanted: Wanted, sources: Sources) -> tuple[bool, ...]
 
 def collect(trial: Trial, wanted: Wanted) -> Sources:
     """Find the groups that hold at least one candidate."""
-    own = []
-    for group in wanted.groups(trial, wanted.queue):
-        if any(True for part in (group.leaving, group.staying) for _ in wanted.own_entries(part)):
-            own.append(group)
+    own = [
+        group
+        for group in wanted.groups(trial, wanted.queue)
+        if any(True for part in (group.leaving, group.staying) for _ in wanted.own_entries(part))
+    ]
     sources = Sources([], [], own)
     if not wanted.reclaims:
         return sources
@@ -128,7 +130,7 @@ def _advantages(trial: Trial, wanted: Wanted) -> dict[Quota, bool]:
 
 
 def _attempt(trial: Trial, wanted: Wanted, sources: Sources, *, borrowing: bool) -> list[Target]:
-    """Take candidates until the request fits; return them, their usage gone from the trial, or nothing and the trial as before."""
+    """Take candidates until the request fits; return them, gone from the trial, or nothing with the trial as it was."""
     targets: list[Target] = []
     queue, request = wanted.queue, wanted.request
     for target in _walk(trial, wanted, sources, borrowing=borrowing):
@@ -196,7 +198,9 @@ def _own(wanted: Wanted, groups: list[Group], *, leaving: bool) -> Iterator[Targ
     if len(groups) == 1:
         merged = wanted.own_entries(groups[0].leaving if leaving else groups[0].staying)
     else:
-        merged = iter(sorted(entry for group in groups for entry in wanted.own_entries(group.leaving if leaving else group.staying)))
+        merged = iter(
+            sorted(entry for group in groups for entry in wanted.own_entries(group.leaving if leaving else group.staying))
+        )
     for entry in merged:
         yield wanted.target(entry, wanted.queue, IN_CLUSTER_QUEUE)
 

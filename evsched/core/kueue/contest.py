@@ -1,8 +1,9 @@
 """Which queue gives the next victim under fair sharing: from the top of the tree down, the largest share (reference section 5).
 
-On each level the best queue and the best cohort are compared; a cohort whose share is not smaller is entered. A queue drops out when it
-no longer borrows (the ask's own excepted) or has no candidate left, a cohort when it no longer borrows (those above the ask
-excepted) or nothing is left in it. Cohorts that hold no candidate at all would only be entered and dropped, so they are left out.
+On each level the best queue and the best cohort are compared; a cohort whose share is not smaller is entered. A queue drops out
+when it no longer borrows (the ask's own excepted) or has no candidate left, a cohort when it no longer borrows (those above the
+ask excepted) or nothing is left in it. Cohorts that hold no candidate at all would only be entered and dropped, so they are left
+out.
 
 Equal shares: among queues the better first candidate wins (`evsched.core.kueue.candidates`), among cohorts the last of the
 configuration, between both the cohort. Queues stand in a heap by level; taking a victim changes the share of its queue and of the
@@ -67,7 +68,7 @@ class Cursor:
     def pop(self) -> Entry:
         """Return the next candidate and step past it."""
         entry = self.head
-        assert entry is not None  # noqa: S101 - the contest only chooses queues that have one
+        assert entry is not None
         self.popped_leaving = self.leaving
         self._place += 1
         self._look()

@@ -1,7 +1,8 @@
 """One scheduling cycle: one head per ClusterQueue, considered together (reference section 7).
 
-All heads get their flavors and victims on one picture of the tree. Then they are handled in an order (`evsched.core.kueue.turns`), and
-what is decided for one counts for those after it. The outcome is a plan; `evsched.core.kueue.family` makes events of it.
+All heads get their flavors and victims on one picture of the tree. Then they are handled in an order
+(`evsched.core.kueue.turns`), and what is decided for one counts for those after it. The outcome is a plan;
+`evsched.core.kueue.family` makes events of it.
 """
 
 from __future__ import annotations

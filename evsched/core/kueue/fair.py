@@ -49,7 +49,8 @@ def search(trial: Trial, wanted: Wanted) -> list[Target]:
 def collect(trial: Trial, wanted: Wanted) -> dict[Quota, Cursor]:
     """Return the candidates of the ask's queue and of all queues of its tree that are above nominal on something contested."""
     found: dict[Quota, Cursor] = {}
-    own_staying, own_leaving = [], []
+    own_staying: list[Entry] = []
+    own_leaving: list[Entry] = []
     for group in wanted.groups(trial, wanted.queue):
         own_staying += wanted.own_entries(group.staying)
         own_leaving += wanted.own_entries(group.leaving)
@@ -91,7 +92,7 @@ class _Run:
         self.retry: dict[Quota, Cursor] = {}
         self.hopeless = False
         self._within_nominal = wanted.kueue.preempt_within_nominal
-        self._side = {node: below for node, below in zip(wanted.queue.down, wanted.queue.down[1:], strict=False)}
+        self._side = dict(zip(wanted.queue.down, wanted.queue.down[1:], strict=False))
 
     def first(self, cursors: dict[Quota, Cursor], *, final: bool) -> bool:
         """Run the first strategy; return whether the ask fits now."""
@@ -149,7 +150,9 @@ class _Run:
             if allowed:
                 return self._take(contest, queue, entry, FAIR_SHARING)
             if self.wanted.tracer is not None:
-                self.wanted.tracer.note(entry[3], "share", ask=self.wanted.ask.id, queue=queue.path, ours=ours.path, theirs=theirs.path)
+                self.wanted.tracer.note(
+                    entry[3], "share", ask=self.wanted.ask.id, queue=queue.path, ours=ours.path, theirs=theirs.path
+                )
             if queue not in self.retry:
                 self.retry[queue] = Cursor(*(([entry], []) if cursor.popped_leaving else ([], [entry])), None)
         contest.update(queue)
@@ -168,7 +171,7 @@ class _Run:
         theirs = queue
         while theirs.parent is not None and theirs.parent not in side:
             theirs = theirs.parent
-        assert theirs.parent is not None  # noqa: S101 - candidates are of the ask's own tree
+        assert theirs.parent is not None
         return side[theirs.parent], theirs
 
     def _fits(self) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from events import vocabulary as v
 from evsched.core.kueue.admission import bound, decide
 from evsched.core.kueue.cycle import Nominee
 from evsched.core.kueue.flavors import PREEMPT, Assignment
 from evsched.core.kueue.search import Searcher
 from evsched.core.kueue.trial import Trial
-from events import vocabulary as v
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,11 +92,11 @@ def requirements(
 def parts_of(state: State, ask: Ask) -> list[Part] | None:
     """Return the parts of an ask whose flavors are all given; None when some are open."""
     if ask.podsets:
-        return [
-            (podset.resources, podset.flavors, podset.preempt_resources) for podset in ask.podsets if podset.flavors is not None
-        ] if all(podset.flavors is not None for podset in ask.podsets) else None
+        return (
+            [(podset.resources, podset.flavors, podset.preempt_resources) for podset in ask.podsets if podset.flavors is not None]
+            if all(podset.flavors is not None for podset in ask.podsets)
+            else None
+        )
     if ask.flavors is None:
         return None
     return [(state.types.shapes[ask.shape].resources, ask.flavors, ask.preempt_resources)]
-
-

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from events.configuration import ClusterQueueSpec
     from evsched.core.kueue.model import FlavorGroup, Quota
     from evsched.core.kueue.search import Searcher
     from evsched.core.kueue.trial import Trial
     from evsched.core.workloads import Ask
-    from events.configuration import ClusterQueueSpec
 
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
 """Modes, worst first."""
@@ -79,7 +79,7 @@ class Assigner:
 
     def __init__(self, searcher: Searcher, trial: Trial, ask: Ask, queue: Quota) -> None:
         """Look at an ask in its ClusterQueue; the trial is left as it is."""
-        assert queue.spec is not None  # noqa: S101 - asks wait in ClusterQueues
+        assert queue.spec is not None
         self.searcher = searcher
         self.trial = trial
         self.ask = ask
@@ -112,7 +112,7 @@ class Assigner:
         return str(index)
 
     def _podset(self, podset: PodSetWish) -> dict[str, str] | str:
-        """Return the flavors of a podset, or why it has none. What it takes is added to the usage when all its groups have one."""
+        """Return the flavors of a podset, or why it has none; with all its flavors known, what it takes joins the usage."""
         flavors: dict[str, str] = {}
         taken: list[tuple[dict[int, Rank], dict[int, int]]] = []
         for resource, amount in sorted(podset.resources.items()):

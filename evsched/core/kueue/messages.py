@@ -18,7 +18,7 @@ RECLAMATION = "InCohortReclamation"
 FAIR_SHARING = "InCohortFairSharing"
 WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 STOPPED = "ClusterQueueStopped"
-QUOTA_LOWERED = "QuotaLowered"
+LOCAL_STOPPED = "LocalQueueStopped"
 
 DUE_TO = {
     IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",
@@ -27,6 +27,9 @@ DUE_TO = {
     WHILE_BORROWING: "reclamation within the cohort while borrowing",
 }
 """The words that the message has for a reason."""
+
+TEXTS = {STOPPED: "The ClusterQueue is stopped", LOCAL_STOPPED: "The LocalQueue is stopped"}
+"""The messages of reasons that have no preemptor."""
 
 UNKNOWN = "UNKNOWN"
 
@@ -42,5 +45,6 @@ def preempted(ask: Ask, preemptor: Quota, target: Target) -> str:
 def victims(ask: Ask, preemptor: Quota, targets: Iterable[Target]) -> tuple[Victim, ...]:
     """Return the victims of a decision, in the order of the targets."""
     return tuple(
-        Victim(id=one.allocation.id, queue=one.queue.path, reason=one.reason, message=preempted(ask, preemptor, one)) for one in targets
+        Victim(id=one.allocation.id, queue=one.queue.path, reason=one.reason, message=preempted(ask, preemptor, one))
+        for one in targets
     )

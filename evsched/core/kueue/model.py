@@ -1,9 +1,9 @@
 """The quota tree: what cohorts and ClusterQueues may use, and what they use of it (reference section 2).
 
-Amounts belong to a (flavor, resource), which is one type index. A queue's *subtree* quota is what it and all below it brought; the
-part it keeps for itself because of a lending limit is *local*. Usage up to the local quota stays with the queue, what is above counts
-as usage of its cohort, so that the usage of a cohort is always the sum over its children of ``max(0, usage - local)``. That makes
-adding and removing exact inverses of each other, in any order.
+Amounts belong to a (flavor, resource), which is one type index. A queue's *subtree* quota is what it and all below it brought;
+the part it keeps for itself because of a lending limit is *local*. Usage up to the local quota stays with the queue, what is
+above counts as usage of its cohort, so that the usage of a cohort is always the sum over its children of ``max(0, usage -
+local)``. That makes adding and removing exact inverses of each other, in any order.
 
 Kept as things happen, and never rebuilt for a decision: usage along the path, and for each cohort tree which of its ClusterQueues
 are above their nominal quota (`Quota.borrowers` of the node at the top).
@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from events.configuration import ClusterQueueSpec, CohortSpec
 from evsched.core.queues import Queue
 from evsched.core.settings import QueueSettings
-from events.configuration import ClusterQueueSpec, CohortSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from evsched.core.resources import Pairs, ResourceTypes
     from events.configuration import KueueSpec, ResourceGroupSpec
+    from evsched.core.resources import Pairs, ResourceTypes
 
 COHORT_PREFIX = "cohort/"
 """Before the name of a cohort in a queue's path; ClusterQueues have their name alone."""
@@ -177,7 +177,7 @@ class Quota:
 
 def quota_of(queue: Queue) -> Quota:
     """Return the quotas of a Kueue queue; one that is draining has none, which is an error to ask for."""
-    assert queue.quota is not None, queue.path  # noqa: S101 - callers have looked
+    assert queue.quota is not None, queue.path
     return queue.quota
 
 
@@ -187,8 +187,8 @@ def quota_of(queue: Queue) -> Quota:
 def build_tree(spec: KueueSpec, types: ResourceTypes) -> tuple[Queue, dict[str, Queue]]:
     """Return the queue above all cohort trees (path empty, no quota) and all queues by path.
 
-    Cohorts exist by being named. The order of trees and children is that of the manifests: cohort objects first, then cohorts that
-    only ClusterQueues name.
+    Cohorts exist by being named. The order of trees and children is that of the manifests: cohort objects first, then cohorts
+    that only ClusterQueues name.
     """
     root = Queue("", "", None, leaf=False)
     queues: dict[str, Queue] = {}
@@ -203,6 +203,7 @@ def build_tree(spec: KueueSpec, types: ResourceTypes) -> tuple[Queue, dict[str, 
         quota.spec, quota.weight_nano = one, one.weight_nano
         quota.groups = tuple(FlavorGroup(group, types) for group in one.groups)
         _set_quotas(quota, one.groups, types, resource_of)
+        queue.maximum = quota.nominal
         queue.settings = QueueSettings(quota_preemption_delay_ms=one.quota_preemption_delay_ms)
     for name, manifest in manifests.items():
         quota = quota_of(queues[COHORT_PREFIX + name])
@@ -225,7 +226,7 @@ def _cohort(name: str, manifests: dict[str, CohortSpec], root: Queue, queues: di
     return _add(path, name, above, root, queues, leaf=False)
 
 
-def _add(path: str, name: str, above: Queue | None, root: Queue, queues: dict[str, Queue], *, leaf: bool) -> Queue:  # noqa: PLR0913 - a record
+def _add(path: str, name: str, above: Queue | None, root: Queue, queues: dict[str, Queue], *, leaf: bool) -> Queue:
     parent = root if above is None else above
     queue = Queue(path, name, parent, leaf=leaf)
     queue.order = len(queues)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from events.configuration import KueueSpec
 from evsched.core.kueue import classic, fair, tracing
 from evsched.core.kueue.candidates import Candidates, candidates_of
 from evsched.core.kueue.wanted import Target, Wanted
-from events.configuration import KueueSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,14 +24,15 @@ class Searcher:
 
     def __init__(self, state: State, tracer: Tracer | None = None) -> None:
         """Take a look at a Kueue partition."""
-        assert isinstance(state.configuration, KueueSpec)  # noqa: S101 - the family is chosen by it
+        assert isinstance(state.configuration, KueueSpec)
         self.kueue = state.configuration
+        self._in_flight = state.preemptions
         self.candidates: Candidates = candidates_of(state)
         self.tracer = tracer
 
     def search(
         self, trial: Trial, ask: Ask, queue: Quota, request: Mapping[int, int], contested: Iterable[int], *, quiet: bool = False
-    ) -> list[Target]:  # noqa: PLR0913 - each is a fact of its own
+    ) -> list[Target]:
         """Return the victims for an ask, in the order in which they were chosen; none when none help or none may be taken.
 
         Args:
@@ -44,6 +45,8 @@ class Searcher:
         """
         if not ask.may_preempt or queue.spec is None:
             return []
+        if ask.preempted and ask.id not in self._in_flight:
+            return []  # its victims would not leave and may stay: it had its turn (`evsched.core.evictions`)
         tracer = None if quiet else self.tracer
         amounts = tuple(request.items())
         wanted = Wanted(ask, queue, amounts, tuple(contested), queue.spec, self.kueue, self.candidates, tracer)

@@ -58,7 +58,7 @@ def _entry_spared(wanted: Wanted, queue: Quota, entry: Entry) -> str:
     return "candidate" if limit is None or entry[0] < limit else "reclaimWithinCohort-priority"
 
 
-def note_limit(trial: Trial, queue: Quota, index: int, amount: int, ask: str, tracer: Tracer) -> None:  # noqa: PLR0913, PLR0917 - facts
+def note_limit(trial: Trial, queue: Quota, index: int, amount: int, ask: str, tracer: Tracer) -> None:
     """Tell at which level of the tree a request for one type does not fit, and by which limit."""
     node: Quota | None = queue
     resource = queue.resource_of.get(index, "")

@@ -120,8 +120,8 @@ class Trial:
     def borrow_level(self, queue: Quota, index: int, amount: int) -> tuple[int, bool]:
         """Return how high an amount must reach (section 6), and whether the subtree that holds it is less than the whole tree.
 
-        The level is 0 when the queue's own quota holds it, else the height of the first cohort above whose quota holds what is not
-        free below; the height of the top when none does.
+        The level is 0 when the queue's own quota holds it, else the height of the first cohort above whose quota holds what is
+        not free below; the height of the top when none does.
         """
         if queue.parent is None:
             return 0, False

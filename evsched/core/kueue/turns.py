@@ -1,8 +1,8 @@
 """Whose turn it is within a cycle (reference section 7).
 
 Classic: less borrowing first, then higher priority, then older, then uid and id. Fair: in every cohort the nominees of its
-children meet, and the best one goes up: one whose side does not borrow the flavors it asks for, then the lower share with the nominee
-counted, then higher priority, then older. Each turn changes shares, so the tournament is played anew for the next.
+children meet, and the best one goes up: one whose side does not borrow the flavors it asks for, then the lower share with the
+nominee counted, then higher priority, then older. Each turn changes shares, so the tournament is played anew for the next.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from evsched.core.kueue.waiting import place_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from events.configuration import KueueSpec
     from evsched.core.kueue.cycle import Nominee
     from evsched.core.kueue.model import Quota
     from evsched.core.kueue.trial import Trial
-    from events.configuration import KueueSpec
 
     Standing = tuple[bool, int, tuple[int, int, str, str]]
 
@@ -56,7 +56,7 @@ class _Tournament:
                 borrows = kueue.prioritize_non_borrowing and trial.above(node, usage)
                 share = order_of(share_of(node, trial.usage(node)))
                 self._standings[node, queue] = (borrows, share, place_of(nominee.ask))
-                assert node.parent is not None  # noqa: S101 - only the first of `down` has none
+                assert node.parent is not None
                 self._children.setdefault(node.parent, {})[node] = None
             trial.remove(queue, usage.items())
 

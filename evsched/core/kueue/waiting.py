@@ -8,6 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
+from evsched.core.kueue.stopping import held_local_queues
+
 if TYPE_CHECKING:
     from evsched.core.state import State
     from evsched.core.workloads import Application, Ask
@@ -25,6 +27,7 @@ class Waiting:
 
     Attributes:
         queues: Path of a ClusterQueue to the places of its asks, sorted; queues in which nobody waits are not there.
+        held: LocalQueues on hold; asks that came through them are not considered.
         new: Ids of asks that no cycle may have seen yet; those that one has seen, or that are gone, may still be there.
     """
 
@@ -32,6 +35,7 @@ class Waiting:
         """Build the index from the asks that wait."""
         self.queues: dict[str, list[Place]] = {}
         self.new: dict[str, None] = {}
+        self.held = held_local_queues(state)
         for ask in state.asks.values():
             self.queues.setdefault(ask.queue, []).append(place_of(ask))
             if ask.id not in state.tried:

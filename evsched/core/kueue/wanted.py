@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from events.configuration import ClusterQueueSpec, KueueSpec
     from evsched.core.kueue.candidates import Candidates, Entry, Group
     from evsched.core.kueue.model import Quota
     from evsched.core.kueue.trial import Trial
     from evsched.core.step import Tracer
     from evsched.core.workloads import Allocation, Ask
-    from events.configuration import ClusterQueueSpec, KueueSpec
 
 MANY = 200
 """After so many victims without success a search looks whether taking all of them would be enough."""
@@ -116,5 +115,3 @@ def put_back(trial: Trial, targets: list[Target]) -> None:
     """Undo the removal of all targets."""
     for target in targets:
         trial.add(target.queue, target.pairs)
-
-

@@ -1,0 +1,50 @@
+"""Quota enforcement for ClusterQueues: after a nominal quota was lowered, and the delay has passed, usage comes down.
+
+Timers, delays and the choice of victims are those of `evsched.core.yunikorn.quota`, with the nominal quota in the place of the
+maximum. Usage above a nominal quota is not wrong in itself in a cohort, it is borrowed; so only what the tree cannot hold any
+more has to go: the smaller of what the queue uses above nominal and what its tree is short of. A queue without a cohort comes
+down to its nominal quota.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evsched.core.kueue.trial import Trial
+from evsched.core.yunikorn import quota
+
+if TYPE_CHECKING:
+    from evsched.core.queues import Queue
+    from evsched.core.state import State
+    from evsched.core.step import Step
+    from evsched.core.timers import Timer
+
+
+def excess_of(state: State, queue: Queue) -> dict[int, int]:
+    """Return what has to go from a ClusterQueue, by type index, positive amounts only.
+
+    What was told to go already counts as gone, everywhere in the tree.
+    """
+    own = queue.quota
+    if own is None:
+        return {}
+    trial = Trial()
+    for other in state.root.leaves():
+        if other.quota is not None and other.quota.top is own.top:
+            trial.remove(other.quota, [(index, amount) for index, amount in enumerate(other.preempting) if amount])
+    found = {}
+    for index, nominal in own.nominal.items():
+        used = trial.usage(own).get(index, 0)
+        excess = min(used - nominal, -trial.room(own, index))
+        if excess > 0:
+            found[index] = excess
+    return found
+
+
+def enforce(step: Step, timer: Timer) -> None:
+    """Enforce the quota of a ClusterQueue whose delay has passed."""
+    queue = step.state.queues.get(timer.subject)
+    if queue is None:
+        quota.enforce(step, timer)
+        return
+    quota.enforce_target(step, queue, excess_of(step.state, queue), cause=timer.cause)
