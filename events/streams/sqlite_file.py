@@ -147,7 +147,13 @@ class SqliteFile:
             return self._writer
 
     async def _connect(self) -> aiosqlite.Connection:
-        connection = await aiosqlite.connect(f"file:{_quoted(self.path)}?mode=rw", uri=True, isolation_level=None)
+        connection = aiosqlite.connect(f"file:{_quoted(self.path)}?mode=rw", uri=True, isolation_level=None)
+        try:
+            await connection
+        except BaseException:
+            # Its thread is about to end and still has something to tell this event loop, which must be there then.
+            await asyncio.to_thread(connection._thread.join)  # noqa: SLF001 - nothing public waits for it
+            raise
         try:
             await connection.execute(f"pragma busy_timeout = {self._busy_timeout_ms}")
             await connection.execute("pragma synchronous = full")
