@@ -26,13 +26,12 @@ _KAFKA = Group(
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Where:
-    """Which log a command works on, and how to reach it; the options of many commands.
+class Reach:
+    """Which log a command works on, all of its cluster partitions, and how to reach it.
 
     Attributes:
         log: kafka://HOST:PORT/NAME or sqlite:///PATH, for what only reads an exported log file too; a file in your data directory
             by default.
-        partition: Number of the cluster partition.
         protocol: How to talk to Kafka: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         mechanism: SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
         username: For SASL.
@@ -42,7 +41,6 @@ class Where:
     """
 
     log: Annotated[str | None, Parameter(env_var="EVSCHED_LOG")] = None
-    partition: int = 0
     protocol: Annotated[str | None, Parameter(name="--kafka-protocol", env_var="EVSCHED_KAFKA_PROTOCOL", group=_KAFKA)] = None
     mechanism: Annotated[str | None, Parameter(name="--kafka-mechanism", env_var="EVSCHED_KAFKA_MECHANISM", group=_KAFKA)] = None
     username: Annotated[str | None, Parameter(name="--kafka-username", env_var="EVSCHED_KAFKA_USERNAME", group=_KAFKA)] = None
@@ -73,6 +71,18 @@ class Where:
             )
         except ValueError as error:
             raise CommandError(str(error)) from error
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Where(Reach):
+    """Which cluster partition of which log a command works on; the options of many commands.
+
+    Attributes:
+        partition: Number of the cluster partition.
+    """
+
+    partition: int = 0
 
 
 HERE = Where()

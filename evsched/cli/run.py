@@ -1,0 +1,141 @@
+"""`evsched run`: the service."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from events.errors import StreamError
+from events.streams import open_streams
+from evsched.cli.answers import DONE, MISUSE, UNREACHABLE, CommandError
+from evsched.cli.logs import Reach, as_command_error, data_directory
+from evsched.service.assignment import assignment_for, partitions_of
+from evsched.service.leading import Pace
+from evsched.service.logs import configure
+from evsched.service.member import Member
+from evsched.service.process import Service
+from evsched.service.rebuilding import Snapshots, settle
+from evsched.service.surroundings import SystemClock
+
+_PACE = Group("Pace", help="For tests and special networks; the defaults are good.")
+
+Seconds = Annotated[float, Parameter(group=_PACE)]
+
+
+async def run(  # noqa: PLR0913 - the options of a command
+    *,
+    where: Reach = Reach(),  # noqa: B008 - frozen
+    partitions: int | None = None,
+    create_topics: Annotated[bool, Parameter(negative=())] = False,
+    snapshots: Path | None = None,
+    ready_file: Path | None = None,
+    log_format: Literal["console", "json"] = "console",
+    verbose: Annotated[bool, Parameter(negative=())] = False,
+    address: str = "",
+    heartbeat: Seconds = 0.5,
+    lease: Seconds = 2.5,
+    checkpoint_every: Annotated[int, Parameter(group=_PACE)] = 100_000,
+) -> int:
+    """Run the scheduler until it is told to stop: follow the log, and lead where nobody else does.
+
+    Any number of processes may run on one log. Each cluster partition has one leader; the others stand by with a warm state. On
+    Kafka the partitions are spread over the processes by a consumer group. SIGTERM and Ctrl-C end it in order, so that another
+    leads at once; SIGKILL does no harm either. It goes on by itself when a broker was away. A damaged log is left alone, and
+    the process ends with code 3 when none is left.
+
+    **Examples**
+
+    `evsched run`
+
+    `evsched run --log kafka://localhost:9092/cluster --create-topics --partitions 4 --log-format json`
+
+    Args:
+        where: Which log. The embedded log is made when it is missing.
+        partitions: How many cluster partitions there are; those of the topic by default, 1 on the embedded log.
+        create_topics: Make the topics when they are missing; by default they must be there.
+        snapshots: Folder for snapshots of the state, so that a restart is quick; one in your data directory by default.
+        ready_file: A file that exists as long as every cluster partition is led or followed, and says by whom; for health checks.
+        log_format: How this process tells what it does, on the standard error: for people or for machines.
+        verbose: Tell of every step.
+        address: Where this process can be reached; `evsched status` shows it.
+        heartbeat: Seconds between two signs of life of a leader.
+        lease: Seconds without one after which a leader counts as gone.
+        checkpoint_every: Events between two digests of the state in the log, by which every reader checks its own.
+    """
+    if not __debug__:
+        raise CommandError("python: runs with -O, expected without: the Kafka client guards its state by assertions")
+    if not 0 < heartbeat < lease / 2:
+        raise CommandError(f"--heartbeat {heartbeat}: expected more than 0 and less than half of --lease {lease}", MISUSE)
+    if partitions is not None and partitions < 1:
+        raise CommandError(f"--partitions: found {partitions}, expected 1 or more", MISUSE)
+    configure(log_format, verbose=verbose)
+    pace = Pace(beat=heartbeat, lease=lease, checkpoint_every=checkpoint_every, address=address)
+    folder = snapshots if snapshots is not None else data_directory() / "snapshots"
+    try:
+        async with AsyncExitStack() as stack:
+            service = await _prepare(where, partitions, pace, folder, stack, create=create_topics)
+            service.ready_file = ready_file
+            await _serve(service)
+    except StreamError as error:
+        raise as_command_error(error) from error
+    return UNREACHABLE if service.damaged else DONE
+
+
+async def _prepare(
+    where: Reach, partitions: int | None, pace: Pace, folder: Path, stack: AsyncExitStack, *, create: bool
+) -> Service:
+    """Return the service over streams that are there and set up rightly; the stack closes them."""
+    url, security = where.url, where.security
+    if create or url.startswith("sqlite:"):
+        # The last one first: it makes as many as are needed for it to be among them.
+        async with open_streams(url, (partitions or 1) - 1, security) as last:
+            await last.log.create()
+    count = partitions or await partitions_of(url, security) or 1
+    assignment = assignment_for(url, security)
+    clock = SystemClock()
+    members: list[Member] = []
+    for number in range(count):
+        streams = await stack.enter_async_context(open_streams(url, number, security))
+        await streams.log.check()
+        own = Snapshots(folder, pace.checkpoint_every)
+        members.append(
+            Member(
+                streams,
+                clock,
+                pace=pace,
+                snapshots=own,
+                assigned=lambda number=number: assignment.has(number),  # type: ignore[misc]
+                on_built=settle,
+            )
+        )
+    return Service(members, assignment)
+
+
+async def _serve(service: Service) -> None:
+    """Serve until a signal says stop; a second one does not wait."""
+    loop = asyncio.get_running_loop()
+    serving = asyncio.ensure_future(service.run())
+    told = False
+
+    def stop() -> None:
+        nonlocal told
+        if told:
+            serving.cancel()
+        told = True
+        service.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        await serving
+    except asyncio.CancelledError:
+        if not told:
+            raise
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,168 @@
+"""One term: read the inbox, decide, write, and only then read on.
+
+The leader sleeps until a proposal comes or something is due, whichever is first. What was in the inbox when the term began is
+taken without deciding: nothing is decided on a picture that is known to be stale. Whatever goes wrong in a write ends the term,
+because the state has taken a step that may not be in the log; whoever called throws it away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import structlog
+from msgspec import Struct
+
+from events.errors import StreamError
+from events.streams.leadership import Leadership
+from events.streams.protocols import Streams
+from events.vocabulary import Proposal
+from evsched.service.rebuilding import Snapshots, Warm
+from evsched.service.surroundings import Clock, RecordTime
+from evsched.service.vicinity import own_name
+
+LONG_STEP_S = 0.1
+"""A step that takes longer is a reason to take fewer proposals at a time: while it is decided nobody gets an answer."""
+FEWEST = 16
+
+_log = structlog.get_logger(__name__)
+
+
+class Pace(Struct, frozen=True, kw_only=True):
+    """How a member behaves in time.
+
+    Attributes:
+        beat: Seconds between two heartbeats of a leader.
+        lease: Seconds without a sign of life after which a leader counts as gone.
+        idle: Seconds after which a leader without work looks whether it still leads, and whether it is asked to stop.
+        retry: Seconds to wait after the log could not be reached, at first; it doubles up to ``retry_most``.
+        retry_most: See ``retry``.
+        batch: Most proposals of one step.
+        checkpoint_every: Events between two digests in the log.
+        address: Where this process can be reached, for people; may be empty.
+    """
+
+    beat: float = 0.5
+    lease: float = 2.5
+    idle: float = 0.25
+    retry: float = 0.25
+    retry_most: float = 4.0
+    batch: int = 1000
+    checkpoint_every: int = 100_000
+    address: str = ""
+
+
+class Term:
+    """The time in which this process leads.
+
+    Attributes:
+        over: Set it to end the term after the step under way.
+        torn: Whether the state may hold what the log does not, or the other way round: it is of no use then once the term is
+        over.
+    """
+
+    def __init__(self, streams: Streams, warm: Warm, leadership: Leadership, clock: Clock, pace: Pace) -> None:
+        """Begin with a fence that is in the log, and the state behind it."""
+        self.over = asyncio.Event()
+        self.torn = False
+        self._streams = streams
+        self._warm = warm
+        self._leadership = leadership
+        self._clock = clock
+        self._pace = pace
+        self._time = RecordTime(clock, leadership.head.time)
+        self._batch = pace.batch
+        self._backlog_end = 0
+        self._fresh = True
+        self._confirmed = clock.elapsed()
+        self._kept_at = -pace.lease
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether this leader's own heartbeat was seen where heartbeats are kept, not longer ago than the lease."""
+        return self._clock.elapsed() - self._kept_at < self._pace.lease
+
+    async def run(self, snapshots: Snapshots) -> None:
+        """Lead until ``over`` is set, then resign; raises what ended the term otherwise."""
+        self._backlog_end = await self._streams.inbox.end()
+        beats = asyncio.create_task(self._beat())
+        try:
+            while not self.over.is_set():
+                idle = await self._turn()
+                overdue = snapshots.overdue(self._warm.engine)
+                if overdue > 1 or (overdue and idle):
+                    snapshots.save(self._warm)
+                if beats.done():
+                    await beats
+            # Not cancelled: a write that is cut off costs the connection that the last heartbeat needs.
+            await beats
+            await self._give_beat(resigned=True)
+        finally:
+            beats.cancel()
+            with suppress(asyncio.CancelledError, StreamError):
+                await beats
+
+    async def _turn(self) -> bool:
+        """Take one step, or wait for a reason to; return whether there was none."""
+        head = self._leadership.head
+        catching_up = head.inbox_next < self._backlog_end
+        proposals = await self._streams.inbox.read(head.inbox_next, self._batch, 0.0 if catching_up else self._wait())
+        if catching_up and not proposals:
+            # Positions without a record: the backlog ends here.
+            self._backlog_end = head.inbox_next
+        inbox_next = proposals[-1].position + 1 if proposals else head.inbox_next
+        now = self._leadership.stamp(self._time.now())
+        decide = inbox_next >= self._backlog_end
+        due = self._warm.engine.next_due()
+        if not proposals and not self._fresh and (due is None or due > now):
+            await self._look_around()
+            return True
+        self._fresh = self._fresh and not decide
+        await self._step(now, proposals, inbox_next, decide=decide)
+        return False
+
+    async def _step(self, now: int, proposals: tuple[Proposal, ...], inbox_next: int, *, decide: bool) -> None:
+        self.torn = True
+        begun = self._clock.elapsed()
+        events = self._warm.engine.step(now, proposals, decide=decide)
+        took = self._clock.elapsed() - begun
+        self._batch = max(FEWEST, self._batch // 2) if took > LONG_STEP_S else min(self._pace.batch, self._batch * 2)
+        if not events and not proposals:
+            self.torn = False
+            return
+        step = await self._leadership.append_step(events, time=now, decided=decide, inbox_next=inbox_next)
+        self.torn = False
+        self._confirmed = self._clock.elapsed()
+        _log.debug("step", frame=step.head.frame, proposals=len(proposals), events=len(events), decided=decide, took_s=took)
+
+    def _wait(self) -> float:
+        """Return how long to wait for proposals, seconds."""
+        if self._fresh:
+            return 0.0
+        due = self._warm.engine.next_due()
+        idle = self._pace.idle
+        return idle if due is None else min(idle, max(0.0, (due - self._time.now()) / 1000))
+
+    async def _look_around(self) -> None:
+        """Make sure, now and then, that the term of a leader that writes nothing is still in force."""
+        if self._clock.elapsed() - self._confirmed >= self._pace.beat:
+            self.torn = True
+            await self._leadership.confirm()
+            self.torn = False
+            self._confirmed = self._clock.elapsed()
+
+    async def _beat(self) -> None:
+        """Give signs of life, and believe in them when they are seen to be kept."""
+        while not self.over.is_set():
+            number = await self._give_beat()
+            asked = self._clock.elapsed()
+            kept = await self._streams.log.last_heartbeat()
+            if kept is not None and kept.leader == self._leadership.leader and kept.number >= number:
+                self._kept_at = asked
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pace.beat):
+                    await self.over.wait()
+
+    async def _give_beat(self, *, resigned: bool = False) -> int:
+        beat = await self._leadership.heartbeat(self._clock.now(), self._pace.address, process=own_name(), resigned=resigned)
+        return beat.number

@@ -1,0 +1,208 @@
+"""One process's part in one cluster partition: follow its log, and lead it when nobody else does.
+
+A *standby* follows the log, so that its state is warm. It opens a term when nobody leads: at once when it is assigned to this
+partition (see `evsched.service.assignment`), otherwise when nobody who is did so for the lease. Whatever goes wrong ends in the
+same place: it stands by again, and where the state may hold a step that the log does not, it is thrown away first and built
+anew. There is no other error handling, because there needs to be none. A damaged log is the one thing that a member does not
+try again; it stops and says where.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal
+
+import structlog
+
+from events.errors import LogDamaged, NotLeading, StreamError
+from events.streams.leadership import Leadership
+from events.streams.protocols import Streams
+from evsched.core.engine import Engine
+from evsched.service.leading import Pace, Term
+from evsched.service.rebuilding import Snapshots, Warm
+from evsched.service.surroundings import Clock, surroundings
+from evsched.service.watching import Watch
+
+Role = Literal["starting", "standby", "leading", "stopped", "failed"]
+
+_log = structlog.get_logger(__name__)
+
+
+class Member:
+    """One process's part in one cluster partition.
+
+    Attributes:
+        partition: Number of the cluster partition.
+        role: What it does at present.
+        failure: Why it gave up; None while it goes on.
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        clock: Clock,
+        *,
+        pace: Pace | None = None,
+        snapshots: Snapshots | None = None,
+        assigned: Callable[[], bool] = lambda: True,
+        on_built: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Prepare; `run` does everything.
+
+        Args:
+            streams: Log and inbox of the cluster partition, there and set up rightly.
+            clock: Of this process.
+            pace: How often and how long.
+            snapshots: Where to begin and what to leave; None: keep none.
+            assigned: Tells whether this process goes first when nobody leads.
+            on_built: Called when a state has been built.
+        """
+        self.partition = streams.log.partition
+        self.role: Role = "starting"
+        self.failure: LogDamaged | None = None
+        self._streams = streams
+        self._clock = clock
+        self._pace = pace or Pace()
+        self._snapshots = snapshots or Snapshots()
+        self._assigned = assigned
+        self._on_built = on_built
+        self._world = surroundings(clock, self._pace.checkpoint_every)
+        self._watch = Watch(streams.log, clock, self._pace.lease)
+        self._warm: Warm | None = None
+        self._term: Term | None = None
+        self._led_by_other = False
+        self._stopping = asyncio.Event()
+        self._retries = 0
+        self._log = _log.bind(log=streams.log.name)
+
+    # -------------------------------------------------------------------------------------------------------------- outside
+
+    @property
+    def engine(self) -> Engine | None:
+        """The state as far as this process knows it; None while it is being built."""
+        return None if self._warm is None else self._warm.engine
+
+    @property
+    def term(self) -> int:
+        """The term of the last frame that was read; 0 when there is none."""
+        return 0 if self._warm is None else self._warm.reader.head.term
+
+    @property
+    def frame(self) -> int:
+        """The last frame that was read; 0 when there is none."""
+        return 0 if self._warm is None else self._warm.reader.head.frame
+
+    @property
+    def ready(self) -> bool:
+        """Whether it leads and has seen its own heartbeat come back, or follows a leader that is alive."""
+        if self.role == "leading":
+            return self._term is not None and self._term.confirmed
+        return self.role == "standby" and self._led_by_other
+
+    def stop(self) -> None:
+        """Ask for a graceful end: the step under way is finished, and the next leader need not wait for the lease."""
+        self._stopping.set()
+        self.resign()
+
+    def resign(self) -> None:
+        """Ask it to give its term up and to stand by; one that does not lead is not concerned."""
+        if self._term is not None:
+            self._term.over.set()
+
+    async def run(self) -> None:
+        """Follow and lead until stopped. Returns when stopped, or when the log turns out to be damaged (`failure`)."""
+        try:
+            while not self._stopping.is_set():
+                await self._attempt()
+                if self.failure is not None:
+                    return
+        finally:
+            self.role = "failed" if self.failure is not None else "stopped"
+            await self._snapshots.close()
+
+    async def _attempt(self) -> None:
+        """Follow and lead as long as nothing goes wrong."""
+        try:
+            warm = await self._follow()
+            if not self._stopping.is_set():
+                await self._lead(warm)
+        except LogDamaged as error:
+            self.failure = error
+            self._log.critical("log damaged", position=error.position, reason=error.reason)
+        except NotLeading as error:
+            self._log.warning("term over", reason=str(error))
+        except StreamError as error:
+            self._retries += 1
+            seconds = min(self._pace.retry * 2 ** (self._retries - 1), self._pace.retry_most)
+            self._log.warning("log not reached", error=type(error).__name__, reason=str(error), again_in_s=seconds)
+            self.role = "starting"
+            await self._pause(seconds)
+
+    async def _pause(self, seconds: float) -> None:
+        """Return after this many seconds, or when stopped."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+
+    # -------------------------------------------------------------------------------------------------------------- standby
+
+    async def _follow(self) -> Warm:
+        """Keep the state warm until this process should lead, or stop."""
+        log = self._streams.log
+        await log.check()
+        if self._warm is None:
+            self._warm = await self._snapshots.begin(log)
+        warm = self._warm
+        await warm.catch_up(log)
+        self._on_built()
+        self.role = "standby"
+        self._log.info("following", frame=warm.reader.head.frame, events=warm.engine.state.seq)
+        follower = asyncio.create_task(warm.keep_up(log))
+        try:
+            while not self._stopping.is_set() and not await self._should_lead(warm):
+                if self._snapshots.overdue(warm.engine):
+                    self._snapshots.save(warm)
+                await self._pause(self._pace.beat / 2)
+                if follower.done():
+                    await follower
+        finally:
+            follower.cancel()
+            with suppress(asyncio.CancelledError):
+                await follower
+        return warm
+
+    async def _should_lead(self, warm: Warm) -> bool:
+        """Tell whether nobody leads and it is for this process to do so."""
+        sight = await self._watch.look(warm.reader.tip)
+        self._led_by_other = sight == "led"
+        if sight == "led":
+            return False
+        age, lease = self._watch.age, self._pace.lease
+        if self._assigned():
+            return sight == "open" or age >= lease
+        # Those who are assigned go first; the others come in when nobody did.
+        return age >= lease + self._pace.beat
+
+    # --------------------------------------------------------------------------------------------------------------- leader
+
+    async def _lead(self, warm: Warm) -> None:
+        """Open a term and lead until stopped, asked to resign, or overtaken."""
+        self._led_by_other = False
+        leadership = await Leadership.acquire(self._streams.log, warm.reader, warm.apply, self._world)
+        self._retries = 0
+        self._term = term = Term(self._streams, warm, leadership, self._clock, self._pace)
+        self.role = "leading"
+        self._log.info("leading", term=leadership.term, leader=leadership.leader, frame=leadership.head.frame)
+        try:
+            if self._stopping.is_set():
+                term.over.set()
+            await term.run(self._snapshots)
+        finally:
+            self._term, self.role = None, "starting"
+            self._watch.given_up(leadership.leader)
+            if term.torn:
+                self._warm = None
+        self._log.info("resigned", term=leadership.term, frame=leadership.head.frame)
+        self._snapshots.save(warm)

@@ -1,0 +1,123 @@
+"""A process of the service: its members, one for each cluster partition, side by side in one event loop.
+
+A damaged log stops its own cluster partition and no other; the process ends when none is left to serve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from evsched.service.assignment import Assignment
+from evsched.service.member import Member, Role
+
+LOOK_S = 0.2
+"""How often the readiness file is brought up to date."""
+
+_log = structlog.get_logger(__name__)
+
+
+class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the readiness file says of one cluster partition."""
+
+    partition: int
+    role: Role
+    ready: bool
+    term: int
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What the readiness file says."""
+
+    pid: int
+    partitions: tuple[MemberReport, ...]
+
+
+class Service:
+    """All cluster partitions that one process takes part in.
+
+    Attributes:
+        members: In the order of their partitions.
+        ready_file: Exists as long as every member is ready; None: none is wanted.
+    """
+
+    def __init__(self, members: Sequence[Member], assignment: Assignment, ready_file: Path | None = None) -> None:
+        """Prepare with one member for each cluster partition; `run` does everything."""
+        self.members = tuple(members)
+        self.ready_file = ready_file
+        self._assignment = assignment
+        self._stopping = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether every member is."""
+        return all(member.ready for member in self.members)
+
+    @property
+    def damaged(self) -> tuple[Member, ...]:
+        """The members whose logs are damaged."""
+        return tuple(member for member in self.members if member.failure is not None)
+
+    def report(self) -> Report:
+        """Return what there is to say now."""
+        return Report(
+            pid=os.getpid(),
+            partitions=tuple(
+                MemberReport(partition=one.partition, role=one.role, ready=one.ready, term=one.term) for one in self.members
+            ),
+        )
+
+    def stop(self) -> None:
+        """Ask every member for a graceful end."""
+        if not self._stopping:
+            _log.info("stopping")
+        self._stopping = True
+        for member in self.members:
+            member.stop()
+
+    async def run(self) -> None:
+        """Serve until stopped, or until every log turned out to be damaged."""
+        beside = [asyncio.create_task(self._assignment.run(self._given_out)), asyncio.create_task(self._tell())]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for member in self.members:
+                    group.create_task(member.run())
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            self._write(None)
+
+    def _given_out(self, own: frozenset[int]) -> None:
+        """Give up what belongs to another process now, so that it need not wait for the lease."""
+        for member in self.members:
+            if member.partition not in own:
+                member.resign()
+
+    async def _tell(self) -> None:
+        told: Report | None = None
+        while True:
+            report = self.report() if self.ready else None
+            if report != told:
+                await asyncio.to_thread(self._write, report)
+                told = report
+            await asyncio.sleep(LOOK_S)
+
+    def _write(self, report: Report | None) -> None:
+        """Put the readiness file there whole, or take it away."""
+        if self.ready_file is None:
+            return
+        try:
+            if report is None:
+                self.ready_file.unlink(missing_ok=True)
+                return
+            draft = self.ready_file.with_name(f".{self.ready_file.name}.{os.getpid()}")
+            draft.write_bytes(msgspec.json.encode(report) + b"\n")
+            draft.replace(self.ready_file)
+        except OSError as error:
+            _log.warning("readiness not told", file=str(self.ready_file), reason=error.strerror)

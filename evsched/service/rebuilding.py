@@ -1,0 +1,165 @@
+"""A warm state: the engine and the reader that goes on behind it, kept together.
+
+Every step goes into the engine in the same breath in which the reader accepts it, so wherever the work is interrupted the two
+agree, and going on is just reading on. Long work gives the event loop back every few milliseconds, because other cluster
+partitions of this process may be led from the same loop.
+
+Every digest that the log carries is compared as it passes; a state that has another one stops there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import hashlib
+import re
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import structlog
+
+from events.chain import ChainReader, Head, Step
+from events.errors import LogDamaged, PositionLost
+from events.frame import UNREADABLE, decode_frame
+from events.streams.protocols import EventLog, Record
+from events.streams.reading import resume
+from events.vocabulary import CheckpointRecorded
+from evsched.core import snapshot
+from evsched.core.engine import Engine
+from replays.snapshots import Header, SnapshotStore
+
+SLICE_S = 0.02
+"""How long a rebuild works before it lets others work."""
+COLLECT_AFTER = 50_000
+"""Objects made between two runs of the garbage collector; the state itself is no garbage and is left out of them."""
+
+_log = structlog.get_logger(__name__)
+_PLAIN = re.compile(r"[a-z0-9-]{1,63}")
+
+
+class Warm:
+    """A state that is as new as what was read of the log.
+
+    Attributes:
+        engine: With the state after the last complete step.
+        reader: Stands behind that step.
+    """
+
+    def __init__(self, engine: Engine | None = None, reader: ChainReader | None = None) -> None:
+        """Begin with what a snapshot holds, or before the first frame."""
+        self.engine = engine or Engine()
+        self.reader = reader or ChainReader()
+
+    def apply(self, step: Step) -> None:
+        """Apply a step that the reader has accepted.
+
+        Raises:
+            LogDamaged: A digest in it is not that of the state.
+        """
+        engine = self.engine
+        for event in step.events:
+            if type(event) is CheckpointRecorded and engine.state.digest() != event.digest:
+                found = engine.state.digest()
+                reason = f"event {event.seq} says the state has digest {event.digest}, rebuilt it has {found}"
+                raise LogDamaged(step.head.position, reason)
+            engine.apply(event, step.time)
+        engine.state.time = step.time
+
+    async def catch_up(self, log: EventLog) -> None:
+        """Read up to the end of the log as it is now."""
+        await self._take(log.read(after=self.reader.tip.position))
+
+    async def keep_up(self, log: EventLog) -> None:
+        """Read what is written from now on; never ends by itself."""
+        await self._take(log.follow(after=self.reader.tip.position))
+
+    async def _take(self, records: AsyncGenerator[Sequence[Record], None]) -> None:
+        begun = time.monotonic()
+        async with aclosing(records) as batches:
+            async for batch in batches:
+                for position, data in batch:
+                    step = self.reader.accept(data, position)
+                    if step is not None:
+                        self.apply(step)
+                    if time.monotonic() - begun > SLICE_S:
+                        await asyncio.sleep(0)
+                        begun = time.monotonic()
+
+
+class Snapshots:
+    """Where a member begins, and where it leaves a mark for the next one."""
+
+    def __init__(self, folder: Path | None = None, every: int = 100_000) -> None:
+        """Keep a snapshot about every ``every`` events, in a folder of its own for each log below ``folder``; None: keep none."""
+        self._folder = folder
+        self._every = every
+        self._last = 0
+        self._writing: asyncio.Task[None] | None = None
+
+    async def begin(self, log: EventLog) -> Warm:
+        """Return a state from the newest snapshot that the log still agrees with, or an empty one."""
+        store = self._store(await _log_id(log)) if self._folder is not None else None
+        if store is not None:
+            for header, state in store.usable(store.folder.name):
+                try:
+                    reader = await resume(log, header.head)
+                except PositionLost as error:
+                    _log.warning("snapshot passed over", frame=header.head.frame, reason=error.reason)
+                    continue
+                self._last = header.seq
+                return Warm(Engine(state), reader)
+        self._last = 0
+        return Warm()
+
+    def overdue(self, engine: Engine) -> int:
+        """Return how many times over a snapshot is due; 0: not yet."""
+        return (engine.state.seq - self._last) // self._every if self._folder is not None else 0
+
+    def save(self, warm: Warm) -> None:
+        """Write a snapshot of a state that is at the end of a complete step. Encoding is done at once, writing by a thread."""
+        head = warm.reader.head
+        store = self._store(head.log_id)
+        if store is None or warm.engine.state.seq == self._last or (self._writing is not None and not self._writing.done()):
+            return
+        self._last = warm.engine.state.seq
+        data = snapshot.encode(warm.engine.state)
+        self._writing = asyncio.create_task(asyncio.to_thread(_write, store, head, data))
+
+    async def close(self) -> None:
+        """Wait until nothing is being written."""
+        if self._writing is not None:
+            await self._writing
+
+    def _store(self, log_id: str) -> SnapshotStore | None:
+        if self._folder is None or not _PLAIN.fullmatch(log_id):
+            return None
+        return SnapshotStore(self._folder / log_id, lambda text: _log.warning("snapshot passed over", reason=text))
+
+
+def _write(store: SnapshotStore, head: Head, data: bytes) -> None:
+    """Write a snapshot; when that fails, an older one or the log serves."""
+    try:
+        store.save(Header(head=head, digest=hashlib.sha256(data).hexdigest()), data)
+    except OSError as error:
+        _log.warning("snapshot not written", frame=head.frame, reason=error.strerror)
+
+
+async def _log_id(log: EventLog) -> str:
+    """Return the id of a log from its first frame; empty when it has none."""
+    async with aclosing(log.read()) as batches:
+        async for batch in batches:
+            try:
+                return decode_frame(batch[0].data).log_id
+            except UNREADABLE as error:
+                raise LogDamaged(batch[0].position, f"no frame can be read: {error}") from error
+    return ""
+
+
+def settle() -> None:
+    """Tell the garbage collector that what was just built stays: it need not look through a large state again and again."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
