@@ -18,6 +18,7 @@ from cyclopts import App, CycloptsError
 from evsched.cli.answers import INTERRUPTED, MISUSE, CommandError, say_error
 
 COMMANDS = {
+    "run": ("evsched.cli.run:run", "Run the scheduler: lead where nobody does, stand by elsewhere."),
     "demo": ("evsched.cli.demo:demo", "Tell the story: preemption, a lowered maximum, a kill, the same digest."),
     "simulate": ("evsched.cli.simulate:simulate", "Run scenario files on a virtual clock and compare."),
     "submit": ("evsched.cli.submit:submit", "Propose events from JSON lines."),

@@ -1,0 +1,82 @@
+"""Preemption for guarantees against the naive oracle, and the rules of the cycle."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import event, given
+
+from events import vocabulary as v
+from evsched.core import snapshot
+from evsched.core.step import Step
+from evsched.core.yunikorn import guarantee
+from evsched.core.yunikorn.cost import COSTS
+from evsched.core.yunikorn.guarantee import Plan
+from tests.core.clusters import NOW, built, clusters
+from tests.core.oracle import World
+from tests.examples import examples
+
+
+def decide(state, ask, plan):
+    """Write a plan down, as the cycle does."""
+    victims = tuple(v.Victim(id=victim.id, queue=victim.queue, reason="law5") for victim in plan.victims)
+    Step(state, NOW).emit(v.PreemptionDecided, cause=ask.seq, ask=ask.id, node=plan.node, victims=victims, algorithm="guarantee")
+
+
+@given(clusters())
+@examples(1200)
+def test_the_search_finds_what_the_oracle_finds(inputs):
+    """A plan is found exactly when a lawful one exists, and it is the very plan that costs least; earlier decisions count."""
+    state = built(inputs).state
+    for ask in list(state.asks.values()):
+        if ask.required_node is not None:
+            continue
+        world = World(state)
+        found = guarantee.find_plan(state, COSTS["default"], ask)
+        wanted = world.best(ask)
+        if not isinstance(found, Plan):
+            event("no plan: " + found.code)
+            assert wanted is None, found
+            assert not found.cut
+            continue
+        assert world.broken(ask, found.node, found.victims) == []
+        assert wanted is not None
+        assert (found.node, tuple(sorted(victim.id for victim in found.victims))) == (wanted.node, wanted.victims)
+        event(f"victims: {len(found.victims)}")
+        decide(state, ask, found)
+
+
+@given(clusters(most=6))
+@examples(300)
+def test_dropping_the_index_changes_no_decision(inputs):
+    """The index kept up to date, one built anew and one after a restart lead to the same plan."""
+    state = built(inputs).state
+    for ask in list(state.asks.values()):
+        if ask.required_node is not None:
+            continue
+        kept = guarantee.find_plan(state, COSTS["default"], ask)
+        state.victims = None
+        assert guarantee.find_plan(state, COSTS["default"], ask) == kept
+        restarted = snapshot.decode(snapshot.encode(state), state.time)
+        assert guarantee.find_plan(restarted, COSTS["default"], restarted.asks[ask.id]) == kept
+        if isinstance(kept, Plan):
+            decide(state, ask, kept)
+
+
+@pytest.mark.parametrize("name", ["youngest", "smallest"])
+@given(clusters(most=6))
+@examples(200)
+def test_every_cost_function_keeps_the_laws(name, inputs):
+    """Whatever the cost, a plan is found exactly when there is one, lawful and minimal, and opted-out victims are the last resort."""
+    state = built(inputs).state
+    for ask in list(state.asks.values()):
+        if ask.required_node is not None:
+            continue
+        world = World(state)
+        found = guarantee.find_plan(state, COSTS[name], ask)
+        plans = list(world.plans(ask))
+        assert isinstance(found, Plan) == bool(plans)
+        if isinstance(found, Plan):
+            assert world.broken(ask, found.node, found.victims) == []
+            fewest = min(sum(not victim.allow_preemption for victim in victims) for _, victims in plans)
+            assert sum(not victim.allow_preemption for victim in found.victims) == fewest
+            decide(state, ask, found)
