@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from events import vocabulary as v
 from evsched.core.columns import NodeColumns, columns_of
 from evsched.core.yunikorn import limits
-from evsched.core.yunikorn import limits
 from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:
@@ -53,8 +52,8 @@ def allocate(step: Step) -> None:
     state = step.state
     if not state.asks:
         return
-    order = order_of(state)
     columns = columns_of(state)
+    order = order_of(state, columns)
     if order.stirred or columns.stirred:  # else whoever waits was tried in vain, and nothing has changed that could help
         _serve_reserved(step, columns)
         _serve_waiting(step, order, columns)
@@ -65,15 +64,15 @@ def allocate(step: Step) -> None:
         _note_waiting(step, columns)
 
 
-def order_of(state: State) -> WaitingOrder:
+def order_of(state: State, columns: NodeColumns) -> WaitingOrder:
     """Return the order of a state, built when it is not there, and brought up to the capacity and nodes of now."""
     order = state.order
     if not isinstance(order, WaitingOrder):
         order = state.order = WaitingOrder(state)
     if order.total != state.total:
         order.rescale()
-    if state.columns is None:
-        order.revive()
+    if order.columns is not columns:
+        order.revive(columns)
     return order
 
 
@@ -97,6 +96,8 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
     preemption = state.preemptions.get(ask.id)
     if within_maximum(state.queues[ask.queue], shape.pairs, own_claim=preemption is not None) is not None:
         return None
+    if preemption is None and limits.blocks(state, state.applications[ask.application], shape.pairs) is not None:
+        return None
     node = state.nodes.get(state.reservations[ask.id])
     if node is not None and node.schedulable and node.fits(shape.pairs, ask.id):
         return node.name
@@ -119,9 +120,6 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
         full = within_maximum(leaf, pairs, own_claim=False)
         if full is not None:
             order.cap(full.path, demand)
-            continue
-        if limits.blocks(state, applications[ask.application], pairs) is not None:
-            order.limit(group)
             continue
         if limits.blocks(state, applications[ask.application], pairs) is not None:
             order.limit(group)

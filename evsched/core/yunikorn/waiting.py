@@ -29,6 +29,7 @@ from evsched.core.yunikorn.ordering import application_key, ask_key, denominator
 from evsched.core.yunikorn.standing import Bin, Demand, Group, Line, Standing, shift
 
 if TYPE_CHECKING:
+    from evsched.core.indices import Columns
     from evsched.core.queues import Queue
     from evsched.core.state import State
     from evsched.core.workloads import Application, Ask
@@ -45,6 +46,7 @@ class WaitingOrder:
         stirred: Whether anything happened since `settled` that could let an ask be bound.
         blocked: Demands for which no node has room.
         total: Capacity of the nodes at the time when the keys were computed.
+        columns: The columns from which ``blocked`` is known.
     """
 
     def __init__(self, state: State) -> None:
@@ -56,6 +58,7 @@ class WaitingOrder:
         self.lines: dict[str, Line] = {}
         self.demands: dict[tuple[int, str | None], Demand] = {}
         self.blocked: dict[Demand, None] = {}
+        self.columns: Columns | None = None
         self.stirred = True
         self._serial = 0
         self._log: list[Demand] = []
@@ -438,8 +441,9 @@ class WaitingOrder:
             del self.blocked[demand]
             self._log.append(demand)
 
-    def revive(self) -> None:
-        """Note that everything known about nodes is void."""
+    def revive(self, columns: Columns) -> None:
+        """Note that there are new columns, so that everything known about nodes is void."""
+        self.columns = columns
         self.stirred = True
         for demand in tuple(self.blocked):
             self.unblock(demand)
