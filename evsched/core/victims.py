@@ -56,8 +56,8 @@ class VictimIndex:
         self.cost = cost
         self._dirty: dict[str, None] = {}
         self._stale = False
-        self.leaves: list[str] = [""]
-        self._leaf_number: dict[str, int] = {}
+        self.leaves: list[str]
+        self._leaf_number: dict[str, int]
         self._build()
 
     # ------------------------------------------------------------------------------------------ what the reducer tells
@@ -102,6 +102,8 @@ class VictimIndex:
         state = self._state
         self._dirty.clear()
         self._stale = False
+        self.leaves = [""]
+        self._leaf_number = {}
         self.names = sorted(state.nodes)
         self._page_of = {name: page for page, name in enumerate(self.names)}
         page_of = self._page_of
@@ -142,6 +144,7 @@ class VictimIndex:
         for place, source in zip(places.tolist(), order.tolist(), strict=True):
             self.slots[place] = here[source]
         self._largest_first: dict[int, Longs] = {}
+        self._cheapest_first: Longs | None = None
         self._build_nodes()
 
     def _build_nodes(self) -> None:
@@ -186,6 +189,8 @@ class VictimIndex:
                 self.amounts[index][place] = amount
         for index, places in self._largest_first.items():
             places[start:stop] = start + np.argsort(-self.amounts[index][start:stop], kind="stable")
+        if self._cheapest_first is not None:
+            self._cheapest_first[start:stop] = start + np.lexsort([part[start:stop] for part in reversed(self.parts)])
         self.schedulable[page] = node.schedulable
         for index, column in enumerate(self.space):
             column[page] = node.available(index)
@@ -202,12 +207,22 @@ class VictimIndex:
             places = self._largest_first[index] = np.lexsort((-self.amounts[index], self.page))
         return places
 
+    def cheapest_first(self) -> Longs:
+        """Return all places, page by page, the cheapest first by the components of the cost, whoever asked to be spared."""
+        if self._cheapest_first is None:
+            self._cheapest_first = np.lexsort((*reversed(self.parts), self.page))
+        return self._cheapest_first
+
     # -------------------------------------------------------------------------------------------------------- by page
 
     def sums(self, column: NDArray[Any]) -> Longs:
         """Return the sum of a column over each page."""
         result: Longs = np.add.reduceat(column, self.starts, dtype=np.int64)
         return result
+
+    def page_of(self, node: str) -> int | None:
+        """Return the page of a node; None when it has none."""
+        return self._page_of.get(node)
 
     def page_end(self, page: int) -> int:
         """Return the place behind a page."""

@@ -18,6 +18,9 @@ amounts = st.fixed_dictionaries({"vcore": st.integers(1, 4)}, optional={"memory"
 )
 large = st.fixed_dictionaries({"vcore": st.integers(1, 6)}, optional={"memory": st.integers(0, 4)})
 modest = st.fixed_dictionaries({}, optional={"vcore": st.integers(0, 3), "memory": st.integers(0, 2)})
+seldom_few = st.integers(0, 9).flatmap(
+    lambda choice: st.none() if choice else st.fixed_dictionaries({"vcore": st.integers(6, 20)})
+)
 few = st.fixed_dictionaries({}, optional={"vcore": st.integers(0, 9), "memory": st.integers(0, 6)})
 
 
@@ -53,7 +56,7 @@ def configurations(draw: st.DrawFn, **fields) -> YunikornSpec:
     # The first queue is where most asks wait: it has a guarantee, or there would be little to see.
     own = QueueSpec(
         name="own",
-        guaranteed=draw(st.fixed_dictionaries({"vcore": st.integers(6, 14)}, optional={"memory": st.integers(0, 9)}) | few),
+        guaranteed=draw(st.fixed_dictionaries({"vcore": st.integers(6, 14)}, optional={"memory": st.integers(0, 9)})),
         properties={"preemption.delay": "1s", **draw(st.fixed_dictionaries({}, optional={"priority.offset": st.just("1")}))},
         maximum=draw(st.none() | st.none() | st.fixed_dictionaries({"vcore": st.integers(4, 14)})),
     )
@@ -65,7 +68,7 @@ def configurations(draw: st.DrawFn, **fields) -> YunikornSpec:
         queues = tuple(others)
     else:
         queues = (own, *others)
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues, maximum=draw(st.none() | st.none() | st.none() | few))
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues, maximum=draw(seldom_few))
     return YunikornSpec(root=root, **fields)
 
 
@@ -84,7 +87,7 @@ def _tasks(draw: st.DrawFn, where: st.SearchStrategy[str], kind: str, most: int,
             "id": f"{kind}{number}",
             "queue": draw(where),
             "resources": draw(held),
-            "priority": draw(st.integers(-1, 2)),
+            "priority": draw(st.sampled_from([0, 0, 1, -1, 2])),
             "allow_preemption": draw(st.integers(0, 4)) > 0,
             "originator": draw(st.integers(0, 4)) == 0,
             "created": NOW - draw(st.sampled_from([0, 1000, 60_000, HOUR, 3 * HOUR, 3 * HOUR, 50 * HOUR])),
@@ -101,7 +104,7 @@ def clusters(draw: st.DrawFn, most: int = 8, nodes: int = 3, **fields) -> list[v
     own = [path for path in paths if path.endswith(".own")]
     names = [f"n{number}" for number in range(draw(st.integers(1, nodes)))]
     others = [path for path in paths if path not in own]
-    running = _tasks(draw, st.sampled_from([*others, *others, *own]), "r", most)
+    running = _tasks(draw, st.sampled_from([*others * 5, *own]), "r", most)
     placed: dict[str, dict[str, int]] = {name: dict.fromkeys(TYPES, 0) for name in names}
     inputs: list[v.AnyInput] = [v.ConfigurationApplied(configuration=spec)]
     tasks: list[v.AnyInput] = []
@@ -129,7 +132,7 @@ def clusters(draw: st.DrawFn, most: int = 8, nodes: int = 3, **fields) -> list[v
         capacity = {kind: placed[name][kind] + spare[kind] for kind in TYPES}
         inputs.append(v.NodeRegistered(node=name, capacity=capacity, schedulable=draw(st.integers(0, 9)) > 0))
     inputs += tasks
-    for task in _tasks(draw, st.sampled_from([*own, *own, *own, *paths]), "p", 3, large):
+    for task in _tasks(draw, st.sampled_from([*own * 12, *paths]), "p", 3, large):
         required = draw(st.sampled_from([None, None, None, None, None, *names[:1]]))
         inputs.append(
             v.AskSubmitted(
@@ -137,7 +140,7 @@ def clusters(draw: st.DrawFn, most: int = 8, nodes: int = 3, **fields) -> list[v
                 application=f"{task['queue']}-{draw(st.integers(0, 2))}",
                 queue=task["queue"],
                 resources=task["resources"],
-                priority=task["priority"] + draw(st.sampled_from([0, 1, 2])),
+                priority=task["priority"] + draw(st.sampled_from([2, 1, 0])),
                 allow_preemption=task["allow_preemption"],
                 originator=task["originator"],
                 preemption_policy=draw(st.sampled_from(["PreemptLowerPriority", "PreemptLowerPriority", "PreemptLowerPriority", "Never"])),

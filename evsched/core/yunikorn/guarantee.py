@@ -29,8 +29,9 @@ ASK_BUDGET = 200_000
 """Most candidates that are looked at for one ask, over all nodes. A plan found until then is still lawful and minimal; the event
 says that the search was cut."""
 
+OPTED_OUT = 2
 LEVELS = (0, 1, 3)
-"""Largest flags (2 opted out, 1 originator) of the victims allowed: nobody asked to be spared, originators too, everybody."""
+"""Largest flags (2 opted out, plus 1 originator) of the victims allowed: nobody asked to be spared, originators too, everybody."""
 
 
 class Plan(NamedTuple):
@@ -87,7 +88,11 @@ def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
         return Failure("law4", f"queue {asker.leaf.path}: has no guarantee on its path (law 4)")
     if not laws.law4_below_guarantee(asker):
         return Failure("law4", f"queue {asker.guarantor.path}: is not below its guarantee in what the ask requests (law 4)")
-    return _Case(state, index_module.of(state, cost), asker).solve()
+    case = _Case(state, index_module.of(state, cost), asker)
+    reserved = state.reservations.get(ask.id)
+    if reserved is not None:
+        case.add_room(reserved)
+    return case.solve()
 
 
 class _Case:
@@ -106,6 +111,13 @@ class _Case:
         self._kinds: dict[tuple[str, int], tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]] = {}
         self.lacking: list[Longs] = [amount - index.space[kind] for kind, amount in asker.pairs]
 
+    def add_room(self, node: str) -> None:
+        """Give the ask the room that is reserved for itself."""
+        page = self.index.page_of(node)
+        if page is not None:
+            for (_, amount), lacking in zip(self.asker.pairs, self.lacking, strict=True):
+                lacking[page] -= amount
+
     def solve(self) -> Plan | Failure:
         """Return the cheapest plan on any node."""
         index, schedulable = self.index, self.index.schedulable
@@ -114,11 +126,11 @@ class _Case:
             roomy &= lacking <= 0
         if not self.shortages and bool(roomy.any()):
             return Failure("fits", "")
+        before, path = 0, self.asker.leaf.path
+        failure = Failure("no-victims", f"queue {path}: no task may be preempted for it (laws 2 to 7)")
         eligible = self._eligible()
         if eligible is None:
-            return Failure("no-victims", f"queue {self.asker.leaf.path}: no queue may lose tasks to it (laws 4, 5, 7)")
-        before, path = 0, self.asker.leaf.path
-        failure = Failure("no-victims", f"queue {path}: no task may be preempted for it (laws 2, 6)")
+            return failure
         for level in LEVELS:
             allowed = eligible if level == LEVELS[-1] else eligible & (index.flags <= level)
             count = int(np.count_nonzero(allowed))
@@ -206,22 +218,36 @@ class _Case:
         """Return, component by component of `Cost.between_nodes` and by page, what a plan there costs at least."""
         index, cost = self.index, self.cost
         fewest = self._fewest(allowed)
-        rank = np.cumsum(allowed)
-        before = np.concatenate((np.zeros(1, np.int64), rank))[index.starts]
-        first = allowed & (rank - before[index.page] <= fewest[index.page])
-        opted_out = np.maximum(index.sums(first & (index.flags >= 2)), 1 if level == 3 else 0)  # noqa: PLR2004 - see LEVELS
-        originators = index.sums(first & (index.flags % 2 == 1))
-        if level == 1:
-            np.maximum(originators, 1, out=originators)
+        first = self._first(allowed, fewest)
+        opted_out = index.sums(first & (index.flags >= OPTED_OUT))
+        originators = index.sums(first & (index.flags % OPTED_OUT == 1))
+        order: Longs | None = None
+        if level:
+            # No plan spares them all, so there is at least one; who goes with it need not be the cheapest of those that are spared.
+            if level == LEVELS[-1]:
+                originators = np.where(opted_out > 0, originators, 0)
+                np.maximum(opted_out, 1, out=opted_out)
+            else:
+                np.maximum(originators, 1, out=originators)
+            order = index.cheapest_first()
+            first = self._first(allowed[order], fewest)
         parts = []
         for part, column in zip(cost.parts, index.parts, strict=True):
-            total = index.sums(np.where(first, column, 0))
+            total = index.sums(np.where(first, column if order is None else column[order], 0))
             parts.append((fewest * self.state.time + total if part.ages else total) // part.unit)
         waste = []
         for (kind, _), lacking in zip(self.asker.pairs, self.lacking, strict=True):
             smallest = np.minimum.reduceat(np.where(allowed, index.amounts[kind], laws.ANYBODY), index.starts)
             waste.append(np.maximum(np.minimum(smallest, 2**53) * fewest - np.maximum(lacking, 0), 0))
         return [opted_out, originators, fewest, *((*waste, *parts) if cost.waste_first else (*parts, *waste))]
+
+    def _first(self, marks: Bools, count: Longs) -> Bools:
+        """Return the first ``count`` marked places of each page."""
+        index = self.index
+        rank = np.cumsum(marks)
+        before = np.concatenate((np.zeros(1, np.int64), rank))[index.starts]
+        first: Bools = marks & np.less_equal(rank - before[index.page], count[index.page])
+        return first
 
     # -------------------------------------------------------------------------------------------------- node by node
 

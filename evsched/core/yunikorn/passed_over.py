@@ -3,7 +3,8 @@
 The codes are those of the laws (``law2`` … ``law7``) and of the rules beside them: ``own-leaf``, ``disabled``,
 ``required-node``, ``told``, ``no-shared-type`` for allocations; ``unschedulable``, ``node-short``, ``node-free`` for nodes;
 ``max`` for a queue on the asker's path whose maximum is in the way. ``eligible`` marks an allocation that could be a victim,
-``node-candidate`` a node on which the eligible ones together would make room."""
+``node-candidate`` a node on which the eligible ones together would make room.
+"""
 
 from __future__ import annotations
 

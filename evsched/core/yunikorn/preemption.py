@@ -56,7 +56,7 @@ class _Cycle:
         self.cost: Cost = named(spec.cost)
         self.pace = _Pace(spec.pace, step.state)
         self.tried: dict[str, None] = {}
-        self._failed: dict[tuple[str, int, int, str | None], Failure] = {}
+        self._failed: dict[tuple[str, int, int, str | None, str | None], Failure] = {}
 
     def run(self) -> tuple[tuple[str, ...], bool]:
         """Give everybody a turn; return who was tried in vain, and whether the next cycle must come even if nothing changes."""

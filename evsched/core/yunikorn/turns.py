@@ -1,9 +1,10 @@
 """Whose turn it is to preempt: the order of `evsched.core.yunikorn.ordering`, over the asks that may.
 
-Asks of one application with the same amounts, priority and required node stand in one line (`Line`); where the first of them
+Asks of one application with the same amounts, priority and nodes stand in one line (`Line`); where the first of them
 fails, all do. At each parent the first child by its key is next, in the leaf the first line by application and ask. A queue
 counts with the highest priority that is left in it, so its key is computed anew when one of its asks had its turn. Usage does
-not change while victims are being chosen, so nothing else does either."""
+not change while victims are being chosen, so nothing else does either.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +31,16 @@ class Line:
     """Equal asks of one application, the first of them last, so that taking it off is cheap.
 
     Attributes:
-        kind: Equal for lines that fail together, of whatever application: leaf, amounts, priority and required node.
+        kind: Equal for lines that fail together, of whatever application: leaf, amounts, priority, required and reserved node.
     """
 
     __slots__ = ("asks", "key", "kind", "place", "priority")
 
-    def __init__(self, asks: list[Ask], place: Place) -> None:
+    def __init__(self, asks: list[Ask], place: Place, reserved: str | None) -> None:
         """Stand the asks in line."""
         self.asks = sorted(asks, key=ask_key, reverse=True)
         first = asks[0]
-        self.kind = (first.queue, first.shape, first.priority, first.required_node)
+        self.kind = (first.queue, first.shape, first.priority, first.required_node, reserved)
         self.priority = first.priority
         self.place = place
         self.key: tuple[tuple[int, int, int, int, str], AskKey] = ((0, 0, 0, 0, ""), (0, 0, 0, ""))
@@ -83,11 +84,13 @@ class Turns:
         self._state = state
         self._places: dict[str, Place] = {}
         self._root: Place | None = None
-        lines: dict[tuple[str, int, int, str | None], list[Ask]] = {}
+        lines: dict[tuple[str, int, int, str | None, str | None], list[Ask]] = {}
+        reservations = state.reservations
         for ask in asks:
-            lines.setdefault((ask.application, ask.shape, ask.priority, ask.required_node), []).append(ask)
-        for (name, _, _, _), equal in lines.items():
-            self._stand(Line(equal, self._place(state.applications[name].leaf)), state.applications[name])
+            key = (ask.application, ask.shape, ask.priority, ask.required_node, reservations.get(ask.id))
+            lines.setdefault(key, []).append(ask)
+        for (name, *_, reserved), equal in lines.items():
+            self._stand(Line(equal, self._place(state.applications[name].leaf), reserved), state.applications[name])
         for place in self._places.values():
             place.lines.sort(key=attrgetter("key"), reverse=True)
             if place.queue.settings.sort_policy == "stateaware":
