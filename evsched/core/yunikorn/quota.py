@@ -21,6 +21,7 @@ from evsched.core.yunikorn.quota_targets import over
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from events.configuration import Configuration
     from evsched.core.queues import Queue
     from evsched.core.state import State
     from evsched.core.step import Step
@@ -51,13 +52,17 @@ def after_configuration(step: Step, old: Before | None, event: v.ConfigurationAp
     """Start, restart and cancel timers after a configuration came into force."""
     state = step.state
     spec = event.configuration
-    enabled = isinstance(spec, YunikornSpec) and spec.quota_preemption_enabled
-    for path, change in tuple(quota_timers.changes(old or {}, before(state), armed(state), enabled=enabled)):
+    for path, change in tuple(quota_timers.changes(old or {}, before(state), armed(state), enabled=is_enabled(spec))):
         if change.delay_ms is None:
             step.emit(v.QuotaPreemptionCancelled, cause=event.seq, queue=path, reason=f"queue {path}: {change.reason}")
         else:
             at = min(step.time + change.delay_ms, LAST_MOMENT)
             step.emit(v.QuotaPreemptionScheduled, cause=event.seq, queue=path, at=at)
+
+
+def is_enabled(configuration: Configuration | None) -> bool:
+    """Tell whether quotas are enforced at all: the partition's switch; Kueue's ClusterQueues have their delay alone."""
+    return configuration is not None and (not isinstance(configuration, YunikornSpec) or configuration.quota_preemption_enabled)
 
 
 def enforce(step: Step, timer: Timer) -> None:
@@ -75,12 +80,17 @@ def enforce(step: Step, timer: Timer) -> None:
 
 
 def enforce_maximum(step: Step, queue: Queue, maximum: Mapping[int, int], *, cause: int, miss_percent: int = 100) -> None:
-    """Preempt what a queue uses above a maximum, and write an event whether anybody had to go or not.
+    """Preempt what a queue uses above a maximum, by type index; else as `enforce_target`."""
+    enforce_target(step, queue, over(queue, maximum), cause=cause, miss_percent=miss_percent)
+
+
+def enforce_target(step: Step, queue: Queue, target: Mapping[int, int], *, cause: int, miss_percent: int = 100) -> None:
+    """Preempt a target, and write an event whether anybody had to go or not.
 
     Args:
         step: The step that decides.
-        queue: Any queue; for Kueue a ClusterQueue, whose nominal quotas are the maximum then.
-        maximum: By type index.
+        queue: Any queue, a ClusterQueue of Kueue too.
+        target: What has to go, by type index, positive amounts; empty when there is nothing to do.
         cause: The ``seq`` that the event names as its cause.
         miss_percent: Share of the target, in percent of each type, that may stay unmet; when more would, nobody goes.
     """
@@ -90,7 +100,6 @@ def enforce_maximum(step: Step, queue: Queue, maximum: Mapping[int, int], *, cau
         text = f"skipped, {len(running)} victims of an earlier enforcement have not left yet"
         _unhelpful(step, queue.path, cause, text)
         return
-    target = over(queue, maximum)
     if not target:
         _unhelpful(step, queue.path, cause, "uses no more than its maximum")
         return
