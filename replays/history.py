@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from events.chain import ChainReader, Step
 from events.errors import LogDamaged, PositionLost
-from events.streams.reading import read_steps, resume
+from events.streams.reading import resume
 from events.vocabulary import CheckpointRecorded
 from evsched.core.engine import Engine
 from replays.moments import Moment
@@ -54,9 +54,7 @@ class History:
         if self._store is None or not self._store.paths():
             return Engine(), ChainReader()
         log_id = await self.log_id()
-        for header, state in self._store.usable(log_id, before_seq):
-            if before_time is not None and header.head.time > before_time:
-                continue
+        for header, state in self._store.usable(log_id, before_seq, before_time):
             try:
                 reader = await resume(self.log, header.head)
             except PositionLost as error:
@@ -77,11 +75,17 @@ class History:
         return ""
 
     async def steps(self, reader: ChainReader | None = None) -> AsyncIterator[Step]:
-        """Yield the steps behind a reader (all of them for a new one), up to the end of the log as it is now."""
-        async with aclosing(read_steps(self.log, reader or ChainReader())) as batches:
-            async for steps in batches:
-                for step in steps:
-                    yield step
+        """Yield the steps behind a reader (all of them for a new one), up to the end of the log as it is now.
+
+        Records are decoded one by one, so that all steps before a damaged record come out, and none after the last one wanted is read.
+        """
+        reader = reader or ChainReader()
+        async with aclosing(self.log.read(after=reader.tip.position)) as batches:
+            async for batch in batches:
+                for record in batch:
+                    step = reader.accept(record.data, record.position)
+                    if step is not None:
+                        yield step
 
     async def end_time(self) -> int:
         """Return the time of the last frame, 0 for an empty log."""
@@ -96,11 +100,31 @@ class History:
         engine, _ = await self.before_step(moment)
         return engine
 
+    async def boundary(self, moment: Moment) -> tuple[Engine, ChainReader]:
+        """Return the state after the last complete step that ended at or before a moment, and the reader that goes on behind it."""
+        seq, time = await self._bounds(moment)
+        engine, reader = await self.start(seq, time)
+        if seq == reader.head.next_seq - 1:
+            return engine, reader
+        head, ignored = reader.head, reader.ignored
+        async for step in self.steps(reader):
+            if (time is not None and step.time > time) or (seq is not None and step.head.next_seq - 1 > seq):
+                break
+            apply_step(engine, step)
+            head, ignored = step.head, reader.ignored
+        behind = ChainReader(head)
+        behind.ignored = ignored
+        return engine, behind
+
+    async def _bounds(self, moment: Moment) -> tuple[int | None, int | None]:
+        """Return the last ``seq`` and the last time that belong to a moment; None: no bound."""
+        if moment.before_end_ms is not None:
+            return None, await self.end_time() - moment.before_end_ms
+        return moment.seq, moment.time
+
     async def before_step(self, moment: Moment) -> tuple[Engine, ChainReader]:
         """Return the state at a moment and the reader that stands behind the last step that was applied to it."""
-        seq, time = moment.seq, moment.time
-        if moment.before_end_ms is not None:
-            time = await self.end_time() - moment.before_end_ms
+        seq, time = await self._bounds(moment)
         engine, reader = await self.start(seq, time)
         async for step in self.steps(reader):
             if time is not None and step.time > time:

@@ -33,6 +33,7 @@ KEPT = 3
 
 _NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{32}\.snapshot")
 _CHECK_DIGITS = 32
+_LONGEST_LINE = 100_000
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +104,16 @@ def unpack(path: Path) -> tuple[Header, bytes]:
     return header, state
 
 
+def _time_of(path: Path) -> int:
+    """Return the time that a file's first line names, without looking at the rest; -1 when it names none."""
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.readline(_LONGEST_LINE), type=Header).head.time
+    except (OSError, msgspec.MsgspecError):
+        # `unpack` finds out what is wrong with it, and says so.
+        return -1
+
+
 class SnapshotStore:
     """The snapshots of one log in a folder of their own."""
 
@@ -120,15 +131,20 @@ class SnapshotStore:
         found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name) and not path.is_symlink()]
         return sorted(found, key=lambda path: (int(path.name.partition("-")[0]), path.name), reverse=True)
 
-    def usable(self, log_id: str, before: int | None = None) -> Iterator[tuple[Header, State]]:
+    def usable(
+        self, log_id: str, before: int | None = None, before_time: int | None = None
+    ) -> Iterator[tuple[Header, State]]:
         """Yield the snapshots of this log, newest first; the caller takes the first whose frame the log still has.
 
         Args:
             log_id: Of the log at hand; snapshots of others are passed over.
             before: Only snapshots at or before this ``seq``; None: all.
+            before_time: Only snapshots of frames at or before this time, milliseconds; None: all.
         """
         for path in self.paths():
             if before is not None and int(path.name.partition("-")[0]) > before:
+                continue
+            if before_time is not None and _time_of(path) > before_time:
                 continue
             try:
                 header, data = unpack(path)

@@ -1,4 +1,10 @@
-"""Verify: decide the whole log again and compare it, event by event, with what it holds."""
+"""Verify: decide the whole log again and compare it, event by event, with what it holds.
+
+What this finds: every decision that does not follow from the steps before it, and every input whose change would have led to other
+decisions. A step is a function of its inputs, so an input that was exchanged for another one *with all that follows from it* is
+another valid history; what notices that is the chain (every frame carries the hash of the one before), the digests, and a head that
+was kept elsewhere: in a heartbeat, in a snapshot, on paper.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +12,22 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from events.chain import ChainReader
+from events.errors import LogDamaged
 from events.frame import encode_event
+from replays.around import around
+from replays.moments import Moment
 from replays.steps import retake
+from replays.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from events.chain import Step
+    from events.chain import Head, Step
     from events.vocabulary import AnyEvent
     from evsched.core.engine import Engine
+    from replays.history import History
+    from replays.views import Row
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -78,3 +91,61 @@ def verify(
         if progress is not None:
             progress(step)
     return None
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What verifying a log came to.
+
+    Attributes:
+        head: The end of what was read.
+        first: ``seq`` of the first event that was decided again.
+        ignored: Void frames that were passed over.
+        difference: The first one; None when there is none.
+        around: Rows of the state before the step that differs, as far as its events name them, by view.
+        damage: Why the log could not be read on, or is not the one its leader wrote; None when it holds together.
+    """
+
+    head: Head
+    first: int
+    ignored: int
+    difference: Difference | None
+    around: dict[str, list[Row]]
+    damage: LogDamaged | None
+
+
+START = Moment(seq=0)
+
+
+async def verify_log(history: History, start: Moment = START, progress: Callable[[Step], None] | None = None) -> Outcome:
+    """Decide a log again up to its end as it is now.
+
+    After a difference nothing more is decided, but the chain is read to its end: an edit that was not covered up shows there too.
+
+    Args:
+        history: The log, and the snapshots to start from.
+        start: The state of the last step that ended by this moment is taken as it is; all that follows is decided again.
+        progress: Called after every step.
+    """
+    witness = Witness(await history.log.last_heartbeat())
+    difference, damage = None, None
+    reader = ChainReader()
+    first = 1
+    try:
+        engine, reader = await history.boundary(start)
+        first = reader.head.next_seq
+        async for step in history.steps(reader):
+            witness.see(step.head)
+            if difference is None:
+                difference = verify(engine, (step,))
+            if progress is not None:
+                progress(step)
+        witness.end(reader.head)
+    except LogDamaged as error:
+        damage = error
+    surroundings: dict[str, list[Row]] = {}
+    if difference is not None:
+        before = (await history.boundary(Moment(seq=difference.seq - 1)))[0]
+        surroundings = around(before.state, [event for event in (difference.recorded, difference.decided) if event is not None])
+    return Outcome(
+        head=reader.head, first=first, ignored=reader.ignored, difference=difference, around=surroundings, damage=damage
+    )

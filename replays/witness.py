@@ -1,0 +1,47 @@
+"""What a leader's sign of life proves about its log.
+
+The hash in every frame covers what stands before it, so nothing covers the last one, and a log whose tail was cut off still holds
+together. The heartbeat lies elsewhere and carries the head of the log as its leader last knew it: the log must contain that frame.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from events.errors import LogDamaged
+
+if TYPE_CHECKING:
+    from events.chain import Head
+    from events.streams.protocols import Heartbeat
+
+
+class Witness:
+    """Compares a log, as it is read, with a sign of life that was read before it."""
+
+    def __init__(self, beat: Heartbeat | None) -> None:
+        """Take the latest heartbeat; None: there is nothing to compare with."""
+        self._head = beat.head if beat is not None and beat.head.frame else None
+
+    def see(self, head: Head) -> None:
+        """Compare the end of a step.
+
+        Raises:
+            LogDamaged: The frame that the leader named is another one.
+        """
+        known = self._head
+        if known is None or head.frame < known.frame:
+            return
+        self._head = None
+        if head.frame == known.frame and head.hash != known.hash:
+            raise LogDamaged(head.position, f"frame {head.frame} has hash {head.hash}, its leader knew it as {known.hash}")
+
+    def end(self, head: Head) -> None:
+        """Compare the end of the log.
+
+        Raises:
+            LogDamaged: It lost frames that its leader had written.
+        """
+        known = self._head
+        if known is not None and head.frame < known.frame:
+            reason = f"the log ends with frame {head.frame}, its leader had written frame {known.frame}: the tail is gone"
+            raise LogDamaged(head.position + 1, reason)
