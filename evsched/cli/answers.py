@@ -57,4 +57,11 @@ def paper() -> Console:
     """Return a console on the standard output, for data that people read."""
     from rich.console import Console  # noqa: PLC0415 - costs a tenth of a second, which quick commands need not pay
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH)
+    class Paper(Console):
+        """A console that leaves a closed pipe to `evsched.cli.main`, as plain output does."""
+
+        def on_broken_pipe(self) -> None:
+            """Say that nobody reads any more."""
+            raise BrokenPipeError
+
+    return Paper(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH)
