@@ -1,0 +1,83 @@
+"""The victim searches against a naive second implementation, and what must hold of every result."""
+
+import pytest
+from hypothesis import given
+
+from events import vocabulary as v
+from evsched.core.kueue.model import quota_of
+from evsched.core.kueue.trial import Trial
+from tests.core.kueue import naive
+from tests.core.kueue.cohorts import engine_with, problems
+from tests.examples import examples
+
+
+def contested_of(spec, running, ask):
+    """Return the (flavor, resource) pairs of an ask that do not fit now."""
+    tree = naive.Tree(spec, running)
+    return [key for key, amount in ask.usage if amount > max(0, tree.available(("q", ask.queue), key))]
+
+
+def found_by_engine(spec, running, ask):
+    """Return the victims that the engine finds for an ask whose flavors are given, as (id, reason), and the engine."""
+    engine = engine_with(spec, running, ask)
+    events = engine.search_once(engine.state.time)
+    decided = [event for event in events if isinstance(event, v.PreemptionDecided)]
+    return [(one.id, one.reason) for event in decided for one in event.victims], engine
+
+
+@examples(400)
+@given(problems(fair=False))
+def test_the_classic_search_finds_what_the_rules_say(problem):
+    """Victims, reasons and their order are those of the naive search."""
+    spec, running, ask = problem
+    contested = contested_of(spec, running, ask)
+    expected = naive.classic(spec, running, ask, contested) if contested else []
+    assert found_by_engine(spec, running, ask)[0] == expected
+
+
+@examples(400)
+@given(problems(fair=True))
+def test_the_fair_search_finds_what_the_rules_say(problem):
+    """Victims, reasons and their order are those of the naive search."""
+    spec, running, ask = problem
+    contested = contested_of(spec, running, ask)
+    expected = naive.fair(spec, running, ask, contested) if contested else []
+    assert found_by_engine(spec, running, ask)[0] == expected
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_every_victim_is_needed(fair):
+    """The ask fits when all victims are gone, and no longer when any but the last one taken is back."""
+
+    @examples(150)
+    @given(problems(fair=fair))
+    def check(problem):
+        spec, running, ask = problem
+        victims, _ = found_by_engine(spec, running, ask)
+        if not victims:
+            return
+        gone = {name for name, _ in victims}
+        tree = naive.Tree(spec, [one for one in running if one.id not in gone])
+        assert naive.fits(tree, ask)
+        # The last one taken is never reconsidered, so at most one victim can be superfluous (with borrowing allowed).
+        superfluous = [name for name in gone if naive.fits(naive.Tree(spec, [o for o in running if o.id not in gone - {name}]), ask)]
+        nominal = [key for key, amount in ask.usage if tree.usage(("q", ask.queue), key) + amount <= tree.subtree(("q", ask.queue), key)]
+        assert len(superfluous) <= 1 or len(nominal) == len(ask.usage)
+
+    check()
+
+
+@examples(200)
+@given(problems(fair=False))
+def test_a_search_leaves_no_trace(problem):
+    """A search that is thrown away changes neither the state nor what a trial sees."""
+    spec, running, ask = problem
+    engine = engine_with(spec, running, ask)
+    before = engine.state.digest()
+    found_by_engine(spec, running, ask)
+    trial = Trial()
+    for queue in engine.state.queues.values():
+        quota = quota_of(queue)
+        for index in range(engine.state.width):
+            assert trial.usage(quota).get(index, 0) == quota.usage.get(index, 0)
+    assert engine.state.digest() == before
