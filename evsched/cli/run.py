@@ -91,6 +91,7 @@ async def _prepare(
 ) -> Service:
     """Return the service over streams that are there and set up rightly; the stack closes them."""
     url, security = where.url, where.security
+    await open_streams(url, 0, security).close()  # an address that is not understood is misuse, whatever else is wrong
     if create or url.startswith("sqlite:"):
         # The last one first: it makes as many as are needed for it to be among them.
         async with open_streams(url, (partitions or 1) - 1, security) as last:

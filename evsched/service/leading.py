@@ -133,7 +133,15 @@ class Term:
         step = await self._leadership.append_step(events, time=now, decided=decide, inbox_next=inbox_next)
         self.torn = False
         self._confirmed = self._clock.elapsed()
-        _log.debug("step", frame=step.head.frame, proposals=len(proposals), events=len(events), decided=decide, took_s=took)
+        _log.debug(
+            "step",
+            frame=step.head.frame,
+            hash=step.head.hash,
+            proposals=len(proposals),
+            events=len(events),
+            decided=decide,
+            took_s=took,
+        )
 
     def _wait(self) -> float:
         """Return how long to wait for proposals, seconds."""
