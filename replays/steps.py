@@ -13,9 +13,7 @@ from msgspec.structs import replace
 from events import vocabulary as v
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from events.frame import Frame
+    from events.chain import Step
     from evsched.core.engine import Engine
 
 INPUTS = frozenset(v.AnyInput.__args__)

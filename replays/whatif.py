@@ -1,7 +1,7 @@
 """What-if: the recorded inputs under another configuration.
 
-Two worlds run side by side over the same log. The *recorded* one applies what happened; the *supposed* one takes the same inputs and
-decides anew. As long as nothing differs the supposed world steps exactly when the recorded one did, so that an unchanged
+Two worlds run side by side over the same log. The *recorded* one applies what happened; the *supposed* one takes the same
+inputs and decides anew. As long as nothing differs the supposed world steps exactly when the recorded one did, so that an unchanged
 configuration reproduces the log event by event. From the first difference on it steps when its own timers want it, and the inputs
 that depend on what was decided are translated:
 
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from replays.ledger import Ledger, QueueFigures
-from replays.steps import proposals_of
+from replays.steps import is_proposed, proposals_of
 from replays.verify import compare
 
 if TYPE_CHECKING:
@@ -141,23 +141,25 @@ class WhatIf:
         supposed_ledger.take(events)
 
     def _try_configuration(self, step: Step, proposals: list[v.Proposal]) -> None:
-        """Put the configuration to try in force: in place of the first recorded one, or before the first step."""
+        """Put the configuration to try in force: in place of the one that the first step applies, or else before that step."""
         if self._configuration is None:
             return
-        for index, proposal in enumerate(proposals):
-            if isinstance(proposal.input, v.ConfigurationApplied) and not isinstance(step.events[0], v.InputRejected):
-                if proposal.input.configuration != self._configuration:
-                    proposals[index] = replace(
-                        proposal, input=replace(proposal.input, configuration=self._configuration, document="")
-                    )
-                self._configuration = None
-                return
+        answers = [event for event in step.events if is_proposed(event)]
+        accepted = [index for index, event in enumerate(answers) if type(event) is v.ConfigurationApplied]
+        if accepted:
+            proposal = proposals[accepted[-1]]
+            proposed = proposal.input
+            if isinstance(proposed, v.ConfigurationApplied) and proposed.configuration != self._configuration:
+                changed = replace(proposed, configuration=self._configuration, document="")
+                proposals[accepted[-1]] = replace(proposal, input=changed)
+            self._configuration = None
+            return
         in_force = self._supposed.state.configuration
         if in_force is None:
             return
         if in_force != self._configuration:
-            proposed = v.Proposal(input=v.ConfigurationApplied(configuration=self._configuration))
-            events = self._supposed.step(max(step.time - 1, self._supposed.state.time), [proposed], decide=False)
+            tried = v.Proposal(input=v.ConfigurationApplied(configuration=self._configuration))
+            events = self._supposed.step(max(step.time - 1, self._supposed.state.time), [tried], decide=False)
             for event in events:
                 if isinstance(event, v.InputRejected):
                     raise ConfigurationRefused(event.reason)
@@ -189,7 +191,7 @@ class WhatIf:
         self._owe_ends(events, recorded)
 
     def _owe_ends(self, events: tuple[v.AnyEvent, ...], recorded: set[str]) -> None:
-        """Owe the ends of allocations that only this world evicts, and of those that it binds later than they were recorded to end."""
+        """Owe the ends of allocations that only this world evicts, and of those that it binds after their recorded end."""
         for event in events:
             if type(event) is v.AllocationBound and event.ask in self._lives:
                 self._owe(self._supposed.state.time + self._lives.pop(event.ask), event.ask, "completed")

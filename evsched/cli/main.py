@@ -25,8 +25,14 @@ COMMANDS = {
     "import": ("evsched.cli.imports:app", "Turn a recorded cluster into proposals."),
     "emulate": ("evsched.cli.emulate:emulate", "Behave like a cluster: evict, end and re-create what runs."),
     "status": ("evsched.cli.status:status", "Show what the scheduler knows now."),
+    "explain": ("evsched.cli.explain:explain", "Why something waits, had to go, or was spared."),
+    "whatif": ("evsched.cli.whatif:whatif", "What another configuration would have changed."),
+    "plan": ("evsched.cli.whatif:plan", "What would become of an ask, without submitting it."),
     "log": ("evsched.cli.log_files:app", "Read the log, follow it, export it, check it."),
     "topics": ("evsched.cli.topics:app", "Make the topics of a log, and verify that nothing in them is ever lost."),
+    "verify": ("evsched.cli.verify:verify", "Decide the whole log again and compare, event by event."),
+    "at": ("evsched.cli.at:at", "Show the state at any moment of the log."),
+    "diff": ("evsched.cli.diff:diff", "Show what changed between two moments."),
     "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),
 }
 """By name: where the command stands, and its line in the overview."""

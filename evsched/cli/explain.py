@@ -1,0 +1,227 @@
+"""`evsched explain`: why something waits, had to go, or was spared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from evsched.cli.answers import NO, CommandError, emit, paper, say
+from evsched.cli.logs import HERE, Where, log_of
+from evsched.cli.options import Json
+from replays.moments import MomentInvalid, parse_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from replays.explain import Explanation
+    from replays.explain_decision import Decision
+    from replays.history import History
+    from replays.mentions import Mention
+    from replays.moments import Moment
+
+
+async def explain(
+    subject: str,
+    /,
+    *,
+    where: Where = HERE,
+    at: Annotated[str, Parameter(name="--at", allow_leading_hyphen=True)] = "end",
+    json: Json = False,
+) -> int:
+    """Explain why an ask waits, or why an allocation runs, had to go, or was spared; exits 1 when nobody has that name.
+
+    **Examples**
+
+    `evsched explain prod-7`
+
+    `evsched explain test-3 --at 2026-11-20T14:03:00Z`
+
+    `evsched explain test-3 --at -15m --json`
+
+    Args:
+        subject: Id of an ask or allocation.
+        where: Which log.
+        at: A seq, a time, or time before the end of the log (-15m).
+        json: One document.
+    """
+    from replays.history import History  # noqa: PLC0415 - the core is slow to load, help is not
+
+    try:
+        moment = parse_moment(at)
+    except MomentInvalid as error:
+        raise CommandError(str(error)) from error
+    async with log_of(where) as opened:
+        history = History(opened)
+        explanation, decisions = await _explain(history, subject, moment)
+    if json:
+        emit({"explanation": explanation, "decisions": decisions})
+    else:
+        _print(explanation, decisions)
+    return NO if explanation.status == "unknown" else 0
+
+
+async def _explain(history: History, subject: str, moment: Moment) -> tuple[Explanation, list[Decision]]:
+    """Read the log up to the moment once, keep what mentions the subject, then explain it."""
+    from evsched.core.engine import Engine  # noqa: PLC0415
+    from replays.explain import Explanation, explain_allocation, explain_ask  # noqa: PLC0415
+    from replays.history import apply_step  # noqa: PLC0415
+    from replays.mentions import Mention, mention_in  # noqa: PLC0415
+
+    until_time = moment.time
+    if moment.before_end_ms is not None:
+        until_time = await history.end_time() - moment.before_end_ms
+    engine = Engine()
+    mentions: list[Mention] = []
+    async for step in history.steps():
+        if until_time is not None and step.time > until_time:
+            break
+        for event in step.events:
+            if moment.seq is None or event.seq <= moment.seq:
+                text = mention_in(subject, event)
+                if text:
+                    mentions.append(Mention(seq=event.seq, time=step.time, text=text))
+        apply_step(engine, step, moment.seq)
+        if moment.seq is not None and step.head.next_seq > moment.seq:
+            break
+    state = engine.state
+    if subject in state.asks:
+        found = explain_ask(engine, subject, mentions)
+    elif subject in state.allocations:
+        found = explain_allocation(engine, subject, mentions)
+    elif mentions:
+        summary = f"It is gone: {mentions[-1].text}."
+        found = Explanation(
+            subject=subject, status="gone", seq=state.seq, time=state.time, summary=summary, history=tuple(mentions)
+        )
+    else:
+        summary = "Nothing in the log up to this moment names it."
+        found = Explanation(subject=subject, status="unknown", seq=state.seq, time=state.time, summary=summary)
+    return found, await _decisions(history, mentions)
+
+
+async def _decisions(history: History, mentions: Sequence[Mention]) -> list[Decision]:
+    """Decide again every preemption that the subject had to do with."""
+    from evsched.core.engine import Engine  # noqa: PLC0415
+    from replays.explain import copy  # noqa: PLC0415
+    from replays.explain_decision import explain_decision  # noqa: PLC0415
+    from replays.history import apply_step  # noqa: PLC0415
+
+    wanted = [one.seq for one in mentions if one.text.startswith(("preempts ", "told to go for "))]
+    if not wanted:
+        return []
+    engine, found = Engine(), []
+    async for step in history.steps():
+        for seq in [seq for seq in wanted if step.events and step.events[0].seq <= seq <= step.events[-1].seq]:
+            decision = explain_decision(copy(engine), step, seq)
+            if decision is not None:
+                found.append(decision)
+        if step.head.next_seq > wanted[-1]:
+            break
+        apply_step(engine, step)
+    return found
+
+
+# -------------------------------------------------------------------------------------------------------------- for people
+
+
+def _print(explanation: Explanation, decisions: Sequence[Decision]) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    from replays.moments import format_time  # noqa: PLC0415
+
+    console = paper()
+    console.print(
+        Text(f"{explanation.subject} {explanation.status}", style="bold"),
+        f"at seq {explanation.seq}, {format_time(explanation.time)}",
+    )
+    console.print(Text(explanation.summary))
+    _print_levels(console, explanation)
+    _print_nodes(console, explanation)
+    if explanation.unblock:
+        console.print(Text("\nWhat would change it", style="bold"))
+        for line in explanation.unblock:
+            console.print(Text(f"  {line}"))
+    _print_notes(console, "Considered and passed over", explanation.passed_over)
+    for decision in decisions:
+        _print_decision(console, decision)
+    if explanation.history:
+        console.print(Text("\nHistory", style="bold"))
+        for mention in explanation.history:
+            console.print(Text(f"  {mention.seq:>8}  {format_time(mention.time)}  {mention.text}"))
+    if explanation.status == "unknown":
+        say(f"nothing is called {explanation.subject}")
+
+
+def _amount(resource: str, amount: int | None) -> str:
+    from evsched.core.quantity import format_amount  # noqa: PLC0415
+
+    if amount is None:
+        return "-"
+    sign = "-" if amount < 0 else ""
+    return sign + format_amount(resource.rpartition("/")[2], abs(amount))
+
+
+def _print_levels(console: Console, explanation: Explanation) -> None:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    if not explanation.levels:
+        return
+    table = Table(title=Text("\nQueue path", style="bold"), title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("queue", "resource", "requested", "used", "promised", "limit", "guaranteed", ""):
+        table.add_column(name, justify="left" if name in ("queue", "resource", "") else "right")
+    for level in explanation.levels:
+        amounts = [
+            _amount(level.resource, one) for one in (level.requested, level.used, level.claimed, level.limit, level.guaranteed)
+        ]
+        table.add_row(Text(level.queue), level.resource, *amounts, Text("does not fit", style="red") if level.binding else "")
+    console.print(table)
+
+
+def _print_nodes(console: Console, explanation: Explanation) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    if not explanation.nodes:
+        return
+    console.print(Text("\nNearest nodes", style="bold"))
+    for node in explanation.nodes:
+        lacking = ", ".join(f"{_amount(name, amount)} {name}" for name, amount in node.lacking.items())
+        says = f"lacks {lacking}" if lacking else "has room"
+        if not node.schedulable:
+            says += ", takes nobody at present"
+        if node.reserved_for:
+            says += f", reserved for {', '.join(node.reserved_for)}"
+        console.print(Text(f"  {node.node}  {says}"))
+
+
+def _print_notes(console: Console, title: str, notes: Sequence[object]) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    if not notes:
+        return
+    console.print(Text(f"\n{title}", style="bold"))
+    for note in notes:
+        console.print(Text(f"  {note.subject}  {note.sentence}"))  # type: ignore[attr-defined]
+
+
+def _print_decision(console: Console, decision: Decision) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    from replays.moments import format_time  # noqa: PLC0415
+
+    whom = f"ask {decision.for_ask} of {decision.for_queue}" if decision.for_ask else f"the maximum of {decision.for_queue}"
+    console.print(
+        Text(f"\nDecision {decision.seq} at {format_time(decision.time)} for {whom} ({decision.algorithm})", style="bold")
+    )
+    for victim in decision.victims:
+        console.print(Text(f"  {victim.id} of {victim.queue} had to go: {victim.reason}"))
+    for share in decision.shares:
+        guaranteed = f", guaranteed {_amount(share.resource, share.guaranteed)}" if share.guaranteed is not None else ""
+        before, after = _amount(share.resource, share.before), _amount(share.resource, share.after)
+        console.print(Text(f"  {share.queue}: {share.resource} {before} → {after}{guaranteed}"))
+    _print_notes(console, "Passed over then", decision.passed_over)
+    if not decision.identical:
+        say(f"decision {decision.seq} comes out differently today: run `evsched verify`")

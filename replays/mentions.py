@@ -1,0 +1,73 @@
+"""The history of one ask or allocation: every event of a log that has to do with it, in a sentence each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from events import vocabulary as v
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from events.chain import Step
+
+
+class Mention(Struct, frozen=True, kw_only=True):
+    """An event of the log that has to do with the subject."""
+
+    seq: int
+    time: int
+    text: str
+
+
+def mentions(subject: str, steps: Iterable[Step]) -> list[Mention]:
+    """Return the events of these steps that have to do with an ask or allocation."""
+    found = []
+    for step in steps:
+        for event in step.events:
+            text = mention_in(subject, event)
+            if text:
+                found.append(Mention(seq=event.seq, time=step.time, text=text))
+    return found
+
+
+def mention_in(subject: str, event: v.AnyEvent) -> str:
+    """Return what an event says of an ask or allocation; empty when it says nothing."""
+    if isinstance(event, v.PreemptionDecided):
+        if event.ask == subject:
+            victims = ", ".join(victim.id for victim in event.victims)
+            return f"preempts {victims}" + (f" on {event.node}" if event.node else "")
+        return next((f"told to go for ask {event.ask}: {one.reason}" for one in event.victims if one.id == subject), "")
+    if isinstance(event, v.QuotaPreemptionDecided):
+        return next(
+            (f"told to go for the maximum of {event.queue}: {one.reason}" for one in event.victims if one.id == subject), ""
+        )
+    if isinstance(event, v.PreemptionWithdrawn):
+        if event.ask == subject or subject in event.victims:
+            return f"preemption withdrawn: {event.reason}"
+        return ""
+    if subject not in (getattr(event, "ask", None), getattr(event, "allocation", None)):
+        rejected = event.input if isinstance(event, v.InputRejected) else None
+        if rejected is not None and subject in (getattr(rejected, "ask", None), getattr(rejected, "allocation", None)):
+            return f"refused: {event.reason}"  # type: ignore[union-attr]
+        return ""
+    if isinstance(event, v.AllocationBound):
+        flavors = ", ".join(f"{name} from {flavor}" for name, flavor in (event.flavors or {}).items())
+        return f"bound to {event.node}" if event.node else f"admitted{f' ({flavors})' if flavors else ''}"
+    if isinstance(event, v.PreemptionFailed):
+        return f"could not preempt: {event.reason}"
+    if isinstance(event, v.AllocationReleased):
+        return f"ended: {event.reason}"
+    words = {
+        v.AskSubmitted: "submitted",
+        v.AskWithdrawn: "withdrawn",
+        v.AllocationRestored: "found running",
+        v.NodeReserved: "a node is reserved for it",
+        v.ReservationReleased: "its reservation ended",
+        v.EvictionRepeated: "told to go again",
+        v.EvictionRefused: "its eviction was refused",
+        v.ReservationRestored: "found with a node reserved for it",
+    }
+    return words.get(type(event), "")

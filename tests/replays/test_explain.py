@@ -1,0 +1,163 @@
+"""Explanations: the binding limit, the rule, who was spared, what would change it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from events import vocabulary as v
+from events.chain import Head, Step
+from events.configuration import QueueSpec, YunikornSpec
+from evsched.core.engine import Engine
+from replays.explain import copy, explain_allocation, explain_ask
+from replays.explain_decision import explain_decision
+from replays.mentions import mentions
+from replays.planning import plan_ask
+from replays.steps import retake
+from replays.wording import SENTENCES
+from tests.core.histories import START, settle
+
+ROOT = Path(__file__).parents[2]
+
+
+def queue(name, guaranteed=None, maximum=None, **properties):
+    """Return a leaf with amounts of vcore."""
+    return QueueSpec(
+        name=name,
+        guaranteed=None if guaranteed is None else {"vcore": guaranteed},
+        maximum=None if maximum is None else {"vcore": maximum},
+        properties={key.replace("_", "."): value for key, value in properties.items()},
+    )
+
+
+class Cluster:
+    """A cluster whose steps are kept."""
+
+    def __init__(self, *leaves, capacity=8000):
+        """Start with a configuration and one node."""
+        self.engine = Engine()
+        self.steps: list[Step] = []
+        self.time = START
+        spec = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=leaves))
+        self.step(0, v.ConfigurationApplied(configuration=spec), v.NodeRegistered(node="n1", capacity={"vcore": capacity}))
+
+    def step(self, later, *inputs):
+        """Let time pass, then propose; return the events."""
+        for at, events in settle(self.engine, self.time + later - 1):
+            self._keep(at, events)
+        self.time += later
+        return self._keep(self.time, self.engine.step(self.time, [v.Proposal(input=one) for one in inputs]))
+
+    def _keep(self, time, events):
+        if events:
+            number = len(self.steps) + 1
+            head = Head(next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number)
+            self.steps.append(Step(head, time, True, events))
+        return events
+
+    def ask(self, name, leaf, vcore=2000, **more):
+        """Submit an ask a millisecond later."""
+        application = more.pop("application", leaf)
+        return self.step(1, v.AskSubmitted(ask=name, application=application, queue=leaf, resources={"vcore": vcore}, **more))
+
+
+def test_a_full_queue_is_named_with_its_numbers():
+    """The binding level, requested, used and limit; and what would change it."""
+    cluster = Cluster(queue("a", maximum=4000))
+    for name in ("a1", "a2", "a3"):
+        cluster.ask(name, "root.a")
+    found = explain_ask(cluster.engine, "a3", mentions("a3", cluster.steps))
+    assert found.status == "waits"
+    assert found.summary == "Queue root.a: 2 vcore requested, 4 used, 4 allowed."
+    assert [(level.queue, level.binding) for level in found.levels] == [("root.a", True), ("root", False)]
+    assert found.unblock[0] == "2 vcore less use in root.a, or as much more maximum"
+    assert [one.text for one in found.history] == ["submitted"]
+
+
+def test_a_full_cluster_names_the_nearest_node_and_the_laws_that_spare():
+    """Nobody is above a guarantee, so nobody has to go, and every pod is spared by a law that is named."""
+    cluster = Cluster(queue("prod", guaranteed=4000), queue("test", guaranteed=8000))
+    for number in range(4):
+        cluster.ask(f"t{number}", "root.test")
+    cluster.ask("p1", "root.prod")
+    cluster.step(40_000)
+    found = explain_ask(cluster.engine, "p1")
+    assert found.summary == "No node has room; the nearest, n1, lacks 2 vcore."
+    assert {note.code for note in found.passed_over if note.subject.startswith("t")} <= {"law2", "law5"}
+    assert all(note.sentence for note in found.passed_over)
+
+
+def test_young_asks_hear_when_preemption_is_tried():
+    """The delay is part of the answer."""
+    cluster = Cluster(queue("prod", guaranteed=4000), queue("test"))
+    for number in range(4):
+        cluster.ask(f"t{number}", "root.test")
+    cluster.ask("p1", "root.prod")
+    found = explain_ask(cluster.engine, "p1")
+    assert "preemption is tried from 2026-01-01T00:00:30.005Z on (preemption.delay)" in found.unblock
+
+
+def test_a_preemption_is_decided_again_with_shares_before_and_after():
+    """Who had to go for whom, by which rule, what the queues had before and have after, and that it comes out the same."""
+    cluster = Cluster(queue("prod", guaranteed=4000), queue("test", guaranteed=2000))
+    for number in range(4):
+        cluster.ask(f"t{number}", "root.test", allow_preemption=number != 3)
+    cluster.ask("p1", "root.prod")
+    cluster.step(31_000)
+    event = next(event for step in cluster.steps for event in step.events if isinstance(event, v.PreemptionDecided))
+    engine = Engine()
+    for step in cluster.steps:
+        if event in step.events:
+            found = explain_decision(copy(engine), step, event.seq)
+            break
+        retake(engine, step)
+    assert found is not None
+    assert found.identical
+    assert (found.for_ask, found.for_queue, found.algorithm) == ("p1", "root.prod", "guarantee")
+    assert [victim.id for victim in found.victims] == ["t2"]
+    shares = {(one.queue, one.resource): (one.guaranteed, one.before, one.after) for one in found.shares}
+    assert shares["root.prod", "vcore"] == (4000, 0, 2000)
+    assert shares["root.test", "vcore"] == (2000, 8000, 6000)
+    explained = explain_allocation(cluster.engine, "t2", mentions("t2", cluster.steps))
+    assert explained.status == "leaving"
+    assert "for ask p1" in explained.summary
+    assert "told to go for ask p1" in explained.history[-1].text
+    in_flight = explain_ask(cluster.engine, "p1")
+    assert in_flight.status == "in flight"
+    assert in_flight.summary == "It preempts on n1 and waits for t2 to leave."
+    assert in_flight.unblock[-1] == "the end of t2"
+
+
+def test_a_plan_tells_what_would_happen_and_writes_nothing():
+    """Bound, at whose cost, waiting with a reason, or refused; the engine is as before."""
+    cluster = Cluster(queue("prod", guaranteed=4000), queue("test", maximum=8000))
+    for number in range(3):
+        cluster.ask(f"t{number}", "root.test")
+    digest = cluster.engine.state.digest()
+
+    def planned(leaf, vcore):
+        ask = v.AskSubmitted(ask="new", application="new", queue=leaf, resources={"vcore": vcore})
+        return plan_ask(cluster.engine, ask)
+
+    assert (planned("root.prod", 2000).outcome, planned("root.prod", 2000).node) == ("bound", "n1")
+    preempting = planned("root.prod", 4000)
+    assert preempting.outcome == "preempts"
+    assert [victim.id for victim in preempting.victims] == ["t2"]
+    waiting = planned("root.test", 4000)
+    assert waiting.outcome == "waits"
+    assert "Queue root.test" in waiting.summary
+    refused = planned("root.none", 1)
+    assert (refused.outcome, "root.none does not exist" in refused.summary) == ("refused", True)
+    assert cluster.engine.state.digest() == digest
+
+
+def test_every_code_that_a_policy_notes_has_a_sentence():
+    """No explanation shows a bare code."""
+    used: dict[str, str] = {}
+    for path in (ROOT / "evsched" / "core").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for code in re.findall(r"tracer\.note\(\s*[^,()]+(?:\([^)]*\))?,\s*\"([a-zA-Z0-9-]+)\"", text):
+            used[code] = path.name
+    assert len(used) >= 8
+    missing = {code: name for code, name in used.items() if code not in SENTENCES}
+    assert not missing

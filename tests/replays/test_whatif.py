@@ -1,0 +1,94 @@
+"""What-if: an unchanged configuration reproduces the log; another one tells what it would have changed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from msgspec.structs import replace
+
+from events import vocabulary as v
+from events.configuration import QueueSpec, YunikornSpec
+from evsched.core.engine import Engine
+from replays.explain import copy
+from replays.history import apply_step
+from replays.whatif import ConfigurationRefused, WhatIf, median_eviction_ms
+from tests.core.histories import configurations, histories
+from tests.replays.test_anonymise import run
+from tests.replays.test_explain import Cluster, queue
+
+
+def tried(steps, configuration, start=0):
+    """Run a what-if over steps, from the step number ``start`` on."""
+    recorded = Engine()
+    for step in steps[:start]:
+        apply_step(recorded, step)
+    rest = steps[start:]
+    return WhatIf(recorded, copy(recorded), configuration, median_eviction_ms(rest)).run(rest)
+
+
+@given(configurations(), histories)
+@settings(max_examples=40)
+def test_an_unchanged_configuration_reproduces_any_log(configuration, history):
+    """From the beginning and from the middle, event by event."""
+    steps = run(configuration, history)
+    assert tried(steps, None).identical
+    assert tried(steps, configuration).identical
+    half = len(steps) // 2
+    engine = Engine()
+    for step in steps[:half]:
+        apply_step(engine, step)
+    applied = [event.configuration for event in steps[half].events if type(event) is v.ConfigurationApplied]
+    report = tried(steps, applied[-1] if applied else engine.state.configuration, half)
+    assert report.identical
+    assert report.changes == ()
+    assert (report.left_out, report.confirmed, report.moved, report.refused) == (0, 0, 0, 0)
+
+
+def starved():
+    """Return a cluster in which prod preempts test after 31 s, the eviction takes 4 s, and prod's pod ends after a minute."""
+    cluster = Cluster(queue("prod", guaranteed=4000), queue("test"))
+    for number in range(4):
+        cluster.ask(f"t{number}", "root.test")
+    cluster.ask("p1", "root.prod")
+    cluster.step(31_000)
+    cluster.step(4000, v.AllocationReleased(allocation="t3", reason="preempted"))
+    cluster.step(60_000, v.AllocationReleased(allocation="p1"))
+    return cluster
+
+
+def spec(cluster, **changes):
+    """Return the configuration of a cluster with another guarantee of prod."""
+    root = cluster.engine.state.configuration.root
+    prod = replace(root.queues[0], **changes)
+    return replace(cluster.engine.state.configuration, root=replace(root, queues=(prod, *root.queues[1:])))
+
+
+def test_without_the_guarantee_nobody_would_have_had_to_go():
+    """The eviction did not happen, so its confirmation is left out; prod's pod waits on."""
+    cluster = starved()
+    report = tried(cluster.steps, spec(cluster, guaranteed=None))
+    assert not report.identical
+    assert report.left_out == 1
+    assert (report.recorded["root.test"].victims, report.supposed.get("root.test").victims) == (1, 0)
+    assert report.supposed["root.prod"].waited_ms > report.recorded["root.prod"].waited_ms
+    changes = {(change.subject, change.kind): change.supposed for change in report.changes}
+    assert changes["t3", "told to go"] is None
+    assert changes["p1", "bound"] is None
+
+
+def test_with_a_shorter_delay_it_would_have_happened_sooner():
+    """The eviction that only happens there is confirmed after the recorded time, and the pod's life moves with its beginning."""
+    cluster = starved()
+    report = tried(cluster.steps, spec(cluster, properties={"preemption.delay": "1s"}))
+    assert report.eviction_ms == 5000
+    assert report.confirmed == 1
+    assert report.supposed["root.prod"].waited_ms < report.recorded["root.prod"].waited_ms
+    assert report.moved == 1
+
+
+def test_a_configuration_that_is_invalid_is_refused():
+    """Nothing is compared with a configuration that could never have been in force."""
+    cluster = starved()
+    bad = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(queue("a", 5000, 1000),)))
+    with pytest.raises(ConfigurationRefused):
+        tried(cluster.steps, bad, start=3)
