@@ -9,9 +9,12 @@ has, rounded down: a mean and not a sum, so that a node with one more type of re
 takes the least used node first, ``binpacking`` the most used, whose score is therefore the negative use. Scores are computed in
 Python with exact integers whenever a node changes, and only compared in the columns.
 
-**Equal asks are placed together.** A shape that is searched for often has a heap of the nodes that it fits, by (score, row). The
-heap is lazy: changed rows are noted in a journal, a search first pushes those that changed since its last one, and drops entries
-from the top that are out of date. So a run of equal asks costs a push and a pop each instead of a scan over all nodes.
+**The first node of all** is looked at before anything else: one heap holds all nodes that take anybody, and under ``fair`` the
+first of them is the least used one, which nearly always has room.
+
+**Equal asks are placed together.** A shape that is searched for often has a heap of the nodes that it fits, by (score, row).
+These heaps are lazy: changed rows are noted in a journal, a search first pushes those that changed since its last one, and drops
+entries from the top that are out of date. So a run of equal asks costs a push and a pop each instead of a scan over all nodes.
 
 The truth are the plain integers of `evsched.core.workloads.Node`; all of this is told of changes and can be dropped at any time.
 """
@@ -36,6 +39,7 @@ FULL = 10**9
 """The use of a node whose every type is used up."""
 DEFAULT_WEIGHT = 1000
 LOWEST, HIGHEST = -(2**62), 2**62
+NEVER = 2**63 - 1
 HEAP_FROM = 4
 """With which search for a shape its heap is built."""
 MOST_HEAPS = 32
@@ -43,18 +47,20 @@ SHUT = -1
 """Stands for the free space of a node that takes nobody: no amount fits into it."""
 
 
-class ShapeHeap:
-    """The nodes that one shape fits, by (score, row); entries may be out of date.
+class NodeHeap:
+    """The nodes that some amounts fit, by (score, row); entries may be out of date.
 
     Attributes:
+        pairs: The amounts; none for the heap of all nodes that take anybody.
         read: How much of the journal is already in the heap.
     """
 
-    __slots__ = ("entries", "read")
+    __slots__ = ("entries", "pairs", "read")
 
-    def __init__(self, entries: list[tuple[int, int]], read: int) -> None:
+    def __init__(self, pairs: Pairs, entries: list[tuple[int, int]], read: int) -> None:
         """Take over the entries, in any order."""
         heapify(entries)
+        self.pairs = pairs
         self.entries = entries
         self.read = read
 
@@ -80,7 +86,8 @@ class NodeColumns:
         self.names = sorted(state.nodes)
         self.rows = {name: row for row, name in enumerate(self.names)}
         nodes = [state.nodes[name] for name in self.names]
-        self._rest = [_rest(node) if node.schedulable else [SHUT] * state.width for node in nodes]
+        self._shut = [SHUT] * state.width
+        self._rest = [_rest(node) if node.schedulable else self._shut for node in nodes]
         self._score = [self._score_of(node) for node in nodes]
         table = np.array([_rest(node) for node in nodes], dtype=np.int64).reshape(len(nodes), state.width)
         self.available: list[NDArray[np.int64]] = [np.ascontiguousarray(table[:, index]) for index in range(state.width)]
@@ -89,8 +96,9 @@ class NodeColumns:
         self.grown: dict[int, None] = {}
         self._dirty: dict[str, Node] = {}
         self._journal: list[int] = []
-        self._heaps: dict[int, ShapeHeap] = {}
+        self._heaps: dict[int, NodeHeap] = {}
         self._searched: dict[int, int] = {}
+        self._all = self._heap_of(())
 
     # ------------------------------------------------------------------------------------------------------------- changes
 
@@ -113,11 +121,12 @@ class NodeColumns:
         if len(self._journal) > 4 * len(self.names) + 4096:
             self._journal.clear()
             self._heaps.clear()
+            self._all = self._heap_of(())
 
     def _settle(self, node: Node, row: int) -> None:
         rest = _rest(node)
         before = self._rest[row]
-        seen = self._rest[row] = rest if node.schedulable else [SHUT] * len(rest)
+        seen = self._rest[row] = rest if node.schedulable else self._shut
         for index, amount in enumerate(rest):
             self.available[index][row] = amount
             if seen[index] > before[index]:
@@ -162,34 +171,46 @@ class NodeColumns:
     def place(self, shape: Shape) -> str | None:
         """Return the first node, in the order of the scores and then names, that the shape fits; None when none does."""
         self.settle()
+        pairs = shape.pairs
+        row = self._first(self._all)
+        if row is None or self.fits_in(row, pairs):
+            return None if row is None else self.names[row]
         heap = self._heaps.get(shape.index)
-        if heap is not None:
-            if len(self._journal) - heap.read <= len(self.names):
-                return self._from_heap(heap, shape.pairs)
+        if heap is not None and len(self._journal) - heap.read > len(self.names):
             del self._heaps[shape.index]  # so much has changed that a new one is cheaper
-        rows = np.flatnonzero(self.fitting(shape.pairs))
-        if not len(rows):
-            return None
-        searched = self._searched[shape.index] = self._searched.get(shape.index, 0) + 1
-        if searched >= HEAP_FROM and len(self._heaps) < MOST_HEAPS:
-            scores = self.scores[rows]
-            entries = list(zip(scores.tolist(), rows.tolist(), strict=True))
-            self._heaps[shape.index] = heap = ShapeHeap(entries, len(self._journal))
-            return self._from_heap(heap, shape.pairs)
-        return self.names[int(rows[self.scores[rows].argmin()])]
+            heap = None
+        if heap is None:
+            searched = self._searched[shape.index] = self._searched.get(shape.index, 0) + 1
+            if searched < HEAP_FROM or len(self._heaps) >= MOST_HEAPS:
+                row = self._scan(pairs)
+                return None if row is None else self.names[row]
+            heap = self._heaps[shape.index] = self._heap_of(pairs)
+        row = self._first(heap)
+        return None if row is None else self.names[row]
 
-    def _from_heap(self, heap: ShapeHeap, pairs: Pairs) -> str | None:
-        entries, scores, journal = heap.entries, self._score, self._journal
+    def _scan(self, pairs: Pairs) -> int | None:
+        fits = self.fitting(pairs)
+        if not fits.any():
+            return None
+        return int(np.where(fits, self.scores, NEVER).argmin())
+
+    def _heap_of(self, pairs: Pairs) -> NodeHeap:
+        rows = np.flatnonzero(self.fitting(pairs))
+        return NodeHeap(pairs, list(zip(self.scores[rows].tolist(), rows.tolist(), strict=True)), len(self._journal))
+
+    def _first(self, heap: NodeHeap) -> int | None:
+        """Return the row of the first node of a heap that is still what its entry says."""
+        entries, pairs, scores, journal, rest, shut = heap.entries, heap.pairs, self._score, self._journal, self._rest, self._shut
         end = len(journal)
         while heap.read < end:
             row = journal[heap.read]
             heap.read += 1
-            if self.fits_in(row, pairs):
+            if rest[row] is not shut and self.fits_in(row, pairs):
                 heappush(entries, (scores[row], row))
         while entries:
             score, row = entries[0]
-            if scores[row] == score and self.fits_in(row, pairs):
-                return self.names[row]
+            if scores[row] == score and rest[row] is not shut and self.fits_in(row, pairs):
+                return row
             heappop(entries)
         return None
 
