@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evsched.core import rules
-from evsched.core.reducer import leaf_of
+from evsched.core.folding.applications import leaf_of
 from evsched.core.resources import SUM_LIMIT
 from events import vocabulary as v
 from events.configuration import KueueSpec, YunikornSpec

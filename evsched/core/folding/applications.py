@@ -1,0 +1,76 @@
+"""What applications do to the state. One that came with its first ask, unsubmitted, goes with the last thing it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evsched.core.workloads import Application
+
+if TYPE_CHECKING:
+    from events import vocabulary as v
+    from evsched.core.queues import Queue
+    from evsched.core.state import State
+
+
+def leaf_of(state: State, queue: str) -> str:
+    """Return the path of the leaf that a proposal's queue means: a LocalQueue stands for its ClusterQueue."""
+    path = state.local_queues.get(queue, queue)
+    return path if path in state.queues else path.lower()  # names in queues.yaml ignore case
+
+
+def application_submitted(state: State, event: v.ApplicationSubmitted) -> None:
+    """An application arrived; the ApplicationPlaced that follows takes it in."""
+    # It is taken in by the ApplicationPlaced that follows; what it brought is kept until then.
+    state.arriving[event.application] = event
+
+
+def application_placed(state: State, event: v.ApplicationPlaced) -> None:
+    """An application was taken into a queue."""
+    arrived = state.arriving.pop(event.application)
+    application = take_in(
+        state, event.application, state.queues[event.queue], arrived.user, arrived.groups, arrived.created, arrived.seq
+    )
+    application.tags = arrived.tags
+
+
+def application_removed(state: State, event: v.ApplicationRemoved) -> None:
+    """An application ended; what it has left ends by the events that follow."""
+    application = state.applications[event.application]
+    application.closing = True
+    forget_if_done(state, application)
+
+
+def application_of(state: State, event: v.AskSubmitted | v.AllocationRestored) -> Application:
+    """Return the application of an ask; one that is unknown is taken in with it and goes with the last thing it has."""
+    path = leaf_of(state, event.queue)
+    name = event.application or path
+    application = state.applications.get(name)
+    if application is None:
+        application = take_in(state, name, state.queues[path], event.user, event.groups, event.created, event.seq)
+        application.closing = True
+    return application
+
+
+def take_in(  # noqa: PLR0913, PLR0917 - one value a field
+    state: State, name: str, leaf: Queue, user: str, groups: tuple[str, ...], created: int | None, seq: int
+) -> Application:
+    """Add an application to a leaf and return it."""
+    application = Application(
+        id=name,
+        leaf=leaf,
+        user=user,
+        groups=groups,
+        created=state.time if created is None else created,
+        seq=seq,
+        width=state.width,
+    )
+    state.applications[name] = application
+    leaf.applications[name] = application
+    return application
+
+
+def forget_if_done(state: State, application: Application) -> None:
+    """Forget an application that is closing and has nothing left."""
+    if application.closing and not application.asks and not application.allocations:
+        state.applications.pop(application.id, None)
+        application.leaf.applications.pop(application.id, None)

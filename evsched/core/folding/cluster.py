@@ -1,0 +1,102 @@
+"""What configurations, nodes and queues do to the state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from events.configuration import KueueSpec
+from evsched.core.trees import add_queue, install
+from evsched.core.workloads import Node
+
+if TYPE_CHECKING:
+    from events import vocabulary as v
+    from evsched.core.queues import Queue
+    from evsched.core.state import State
+
+
+def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
+    """A configuration came into force."""
+    install(state, event.configuration)
+    state.changed = True
+    state.stirred = dict.fromkeys(state.root.children) if isinstance(event.configuration, KueueSpec) else {}
+
+
+def node_registered(state: State, event: v.NodeRegistered) -> None:
+    """A node joined."""
+    shape = state.shape(event.capacity)
+    node = Node(event.node, state.width)
+    node.resources = event.capacity
+    node.labels = event.labels
+    node.schedulable = event.schedulable
+    for index, amount in shape.pairs:
+        node.capacity[index] = amount
+        state.total[index] += amount
+    state.nodes[event.node] = node
+    state.columns = None
+    if state.victims is not None:
+        state.victims.nodes_changed()
+    state.changed = True
+
+
+def node_updated(state: State, event: v.NodeUpdated) -> None:
+    """A node changed."""
+    node = state.nodes[event.node]
+    if event.capacity is not None:
+        shape = state.shape(event.capacity)
+        for index, amount in enumerate(node.capacity):
+            state.total[index] -= amount
+            node.capacity[index] = 0
+        for index, amount in shape.pairs:
+            node.capacity[index] = amount
+            state.total[index] += amount
+        node.resources = event.capacity
+    if event.labels is not None:
+        node.labels = event.labels
+    if event.schedulable is not None:
+        node.schedulable = event.schedulable
+    node_changed(state, node)
+    state.changed = True
+
+
+def node_removed(state: State, event: v.NodeRemoved) -> None:
+    """A node is gone; what ran there is released by the events that follow."""
+    node = state.nodes.pop(event.node)
+    if node.allocations:
+        state.lost[event.node] = node
+    for index, amount in enumerate(node.capacity):
+        state.total[index] -= amount
+    state.columns = None
+    if state.victims is not None:
+        state.victims.nodes_changed()
+    state.changed = True
+
+
+def queue_created(state: State, event: v.QueueCreated) -> None:
+    """A dynamic queue was created."""
+    state.dynamic[event.queue] = event.parent
+    add_queue(state, event.queue, parent=event.parent)
+
+
+def queue_removed(state: State, event: v.QueueRemoved) -> None:
+    """A queue that was empty went."""
+    state.dynamic.pop(event.queue, None)
+    state.templates.pop(event.queue, None)
+    queue = state.queues.pop(event.queue)
+    if queue.parent is not None:
+        queue.parent.children.pop(queue.name, None)
+    if state.order is not None:
+        state.order.queue_removed(event.queue)
+
+
+def stir(state: State, leaf: Queue) -> None:
+    """Note that something ended in the tree of a leaf (Kueue): who waits there in vain is looked at again."""
+    if leaf.quota is not None:
+        state.stirred[leaf.quota.top.path] = None
+
+
+def node_changed(state: State, node: Node) -> None:
+    """Tell the columns, where there are any, that a node changed."""
+    if state.columns is not None:
+        state.columns.node_changed(node)
+    if state.victims is not None:
+        state.victims.node_changed(node)

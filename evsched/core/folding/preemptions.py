@@ -1,0 +1,143 @@
+"""What preemptions, evictions and quota enforcement do to the state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from events.configuration import KueueSpec, YunikornSpec
+from evsched.core import queues as q
+from evsched.core.folding.cluster import stir
+from evsched.core.folding.reservations import reserve, unreserve
+from evsched.core.timers import Timer
+from evsched.core.workloads import Preemption
+
+if TYPE_CHECKING:
+    from events import vocabulary as v
+    from evsched.core.state import State
+    from evsched.core.workloads import Allocation
+
+DEFAULT_GRACE_MS = 30_000
+
+
+def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
+    """Victims were told to go for an ask, which is in flight from here on."""
+    told = tell(state, event.victims, event.seq, ask=event.ask)
+    ask = state.asks[event.ask]
+    ask.failed = ""
+    ask.preempted = True
+    state.tried.pop(event.ask, None)
+    known = state.preemptions.get(event.ask)
+    if known is None:
+        q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, 1)
+    else:
+        told = [*known.waiting_for, *told]
+    state.preemptions[event.ask] = Preemption(ask=event.ask, node=event.node, waiting_for=told, decided=state.time, seq=event.seq)
+    if event.node is not None:
+        if event.ask in state.reservations:
+            unreserve(state, event.ask)
+        reserve(state, event.ask, event.node)
+
+
+def preemption_failed(state: State, event: v.PreemptionFailed) -> None:
+    """The reason of a failed try was written down."""
+    state.asks[event.ask].failed = event.reason
+
+
+def eviction_repeated(state: State, event: v.EvictionRepeated) -> None:
+    """A victim was told again."""
+    allocation = state.allocations[event.allocation]
+    allocation.attempts = event.attempt
+    due = state.time + grace_ms(state)
+    state.timers.arm(Timer(due, f"evict:{allocation.id}", "evict", allocation.id, event.seq))
+
+
+def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
+    """Victims may stay."""
+    for name in event.victims:
+        allocation = state.allocations[name]
+        left(state, allocation)
+        stir(state, state.queues[allocation.queue])
+        q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, -1)
+        allocation.told = allocation.attempts = 0
+        allocation.victim_of = allocation.quota_of = ""
+        if state.victims is not None:
+            state.victims.changed(allocation)
+    if event.ask is not None and event.ask in state.preemptions:
+        del state.preemptions[event.ask]
+        ask = state.asks[event.ask]
+        q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, -1)
+        if event.ask in state.reservations:
+            unreserve(state, event.ask)
+        if event.node_lost:
+            ask.preempted = False
+            state.ripens(ask)
+        if state.order is not None:
+            state.order.freed(state.applications[ask.application])
+            state.order.returned(ask)
+    state.changed = True
+
+
+def quota_scheduled(state: State, event: v.QuotaPreemptionScheduled) -> None:
+    """A quota timer was started."""
+    state.timers.arm(Timer(event.at, f"quota:{event.queue}", "quota", event.queue, event.seq))
+
+
+def quota_cancelled(state: State, event: v.QuotaPreemptionCancelled) -> None:
+    """A quota timer was cancelled."""
+    state.timers.cancel(f"quota:{event.queue}")
+
+
+def quota_decided(state: State, event: v.QuotaPreemptionDecided) -> None:
+    """Victims were told to go for a maximum."""
+    state.timers.cancel(f"quota:{event.queue}")
+    told = tell(state, event.victims, event.seq, queue=event.queue)
+    state.quota_runs[event.queue] = dict.fromkeys(told)
+
+
+def quota_unhelpful(state: State, event: v.QuotaPreemptionUnhelpful) -> None:
+    """A quota timer fired and nobody was told to go."""
+    state.timers.cancel(f"quota:{event.queue}")
+
+
+def tell(state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = "", queue: str = "") -> list[str]:
+    """Mark victims as told to go for an ask or for the quota of a queue; return the ids of those that were not yet."""
+    due, now = state.time + grace_ms(state), state.time
+    told = [victim.id for victim in victims]
+    if isinstance(state.configuration, KueueSpec):
+        # A victim that is on its way out already is counted on by whoever else needs its room, and not told again.
+        told = [name for name in told if not (state.allocations[name].told or state.allocations[name].evicted)]
+    allocations = [state.allocations[name] for name in told]
+    # A quota enforcement tells thousands of equal tasks at once: they are counted first, and along the paths only then.
+    counts = Counter([(one.queue, one.shape) for one in allocations if not one.told])
+    for (leaf, shape), count in counts.items():
+        q.tell(state.queues[leaf], state.types.shapes[shape].pairs, count)
+    for allocation in allocations:
+        allocation.told = now
+        allocation.victim_of = ask
+        allocation.quota_of = queue
+        allocation.attempts = 1
+    if state.victims is not None:
+        for allocation in allocations:
+            state.victims.changed(allocation)
+    state.timers.arm_all([Timer(due, f"evict:{name}", "evict", name, seq) for name in told])
+    return told
+
+
+def left(state: State, allocation: Allocation) -> None:
+    """Note that a victim is gone, wherever somebody waits for that."""
+    state.timers.cancel(f"evict:{allocation.id}")
+    preemption = state.preemptions.get(allocation.victim_of)
+    if preemption is not None and allocation.id in preemption.waiting_for:
+        preemption.waiting_for.remove(allocation.id)
+    run = state.quota_runs.get(allocation.quota_of)
+    if run is not None:
+        run.pop(allocation.id, None)
+        if not run:
+            del state.quota_runs[allocation.quota_of]
+
+
+def grace_ms(state: State) -> int:
+    """Return the time a victim has to leave before it is told again, in milliseconds."""
+    spec = state.configuration
+    return spec.eviction_grace_ms if isinstance(spec, YunikornSpec) else DEFAULT_GRACE_MS

@@ -1,0 +1,38 @@
+"""What reservations do to the state: a node is kept for an ask, and free again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evsched.core.folding.cluster import node_changed
+
+if TYPE_CHECKING:
+    from events import vocabulary as v
+    from evsched.core.state import State
+
+
+def reserved(state: State, event: v.NodeReserved | v.ReservationRestored) -> None:
+    """A node is kept for an ask."""
+    reserve(state, event.ask, event.node)
+
+
+def reservation_released(state: State, event: v.ReservationReleased) -> None:
+    """A reservation ended without being used."""
+    unreserve(state, event.ask)
+
+
+def reserve(state: State, ask_id: str, node_name: str) -> None:
+    """Keep a node for an ask."""
+    node = state.nodes[node_name]
+    state.reservations[ask_id] = node_name
+    node.reserved[ask_id] = state.types.shapes[state.asks[ask_id].shape]
+    node_changed(state, node)
+
+
+def unreserve(state: State, ask_id: str) -> None:
+    """Free the node that is kept for an ask."""
+    node = state.nodes.get(state.reservations.pop(ask_id))
+    if node is not None:
+        node.reserved.pop(ask_id, None)
+        node_changed(state, node)
+    state.changed = True
