@@ -1,7 +1,7 @@
 """The past of a log: its state at any moment, and the steps on the way.
 
-A `History` reads a log from the newest usable snapshot before the moment that is asked for, else from the beginning. Every digest that
-the log carries is compared with the state as it passes.
+A `History` reads a log from the newest usable snapshot before the moment that is asked for, else from the beginning. Every
+digest that the log carries is compared with the state as it passes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class History:
         self._warn = warn or (lambda _: None)
 
     async def start(self, before_seq: int | None = None, before_time: int | None = None) -> tuple[Engine, ChainReader]:
-        """Return an engine and the reader that goes on behind its state: the newest snapshot not after the moment, or the beginning."""
+        """Return an engine and the reader that goes on behind its state: from a snapshot not after the moment, else new ones."""
         if self._store is None or not self._store.paths():
             return Engine(), ChainReader()
         log_id = await self.log_id()
@@ -77,7 +77,8 @@ class History:
     async def steps(self, reader: ChainReader | None = None) -> AsyncIterator[Step]:
         """Yield the steps behind a reader (all of them for a new one), up to the end of the log as it is now.
 
-        Records are decoded one by one, so that all steps before a damaged record come out, and none after the last one wanted is read.
+        Records are decoded one by one, so that all steps before a damaged record come out, and none after the last one wanted
+        is read.
         """
         reader = reader or ChainReader()
         async with aclosing(self.log.read(after=reader.tip.position)) as batches:
@@ -101,7 +102,7 @@ class History:
         return engine
 
     async def boundary(self, moment: Moment) -> tuple[Engine, ChainReader]:
-        """Return the state after the last complete step that ended at or before a moment, and the reader that goes on behind it."""
+        """Return the state after the last complete step that ended by a moment, and the reader that goes on behind it."""
         seq, time = await self._bounds(moment)
         engine, reader = await self.start(seq, time)
         if seq == reader.head.next_seq - 1:

@@ -1,11 +1,11 @@
 """Snapshots: the state at a frame, so that nobody reads the log from its beginning twice.
 
-A snapshot is never the truth: it is bound to its frame by that frame's hash, carries the digest of its state, and whoever uses one
-re-reads the frame from the log and compares (a log that lost its tail has other frames there). One that is torn, flipped, of another
-log or of another version is passed over with a warning; an older one serves, or the beginning of the log.
+A snapshot is never the truth: it is bound to its frame by that frame's hash, carries the digest of its state, and whoever uses
+one re-reads the frame from the log and compares (a log that lost its tail has other frames there). One that is torn, flipped,
+of another log or of another version is passed over with a warning; an older one serves, or the beginning of the log.
 
-The file: one line of JSON (`Header`), the state as zstandard-compressed MessagePack, and 32 hexadecimal digits of blake2b over all
-that stands before them. It is written under another name, synced, and renamed, so that a reader never sees half of one.
+The file: one line of JSON (`Header`), the state as zstandard-compressed MessagePack, and 32 hexadecimal digits of blake2b over
+all that stands before them. It is written under another name, synced, and renamed, so that a reader never sees half of one.
 """
 
 from __future__ import annotations
@@ -104,6 +104,11 @@ def unpack(path: Path) -> tuple[Header, bytes]:
     return header, state
 
 
+def _of_log(path: Path, header: Header, log_id: str) -> None:
+    if header.head.log_id != log_id:
+        raise SnapshotDamaged(path, f"is of log {header.head.log_id}, expected {log_id}")
+
+
 def _time_of(path: Path) -> int:
     """Return the time that a file's first line names, without looking at the rest; -1 when it names none."""
     try:
@@ -148,8 +153,7 @@ class SnapshotStore:
                 continue
             try:
                 header, data = unpack(path)
-                if header.head.log_id != log_id:
-                    raise SnapshotDamaged(path, f"is of log {header.head.log_id}, expected {log_id}")
+                _of_log(path, header, log_id)
                 state = snapshot.decode(data, header.head.time)
             except (SnapshotDamaged, msgspec.MsgspecError) as error:
                 self._warn(str(error))

@@ -1,9 +1,10 @@
 """Verify: decide the whole log again and compare it, event by event, with what it holds.
 
-What this finds: every decision that does not follow from the steps before it, and every input whose change would have led to other
-decisions. A step is a function of its inputs, so an input that was exchanged for another one *with all that follows from it* is
-another valid history; what notices that is the chain (every frame carries the hash of the one before), the digests, and a head that
-was kept elsewhere: in a heartbeat, in a snapshot, on paper.
+What this finds: every decision that does not follow from the steps before it, and every input whose change would have led to
+other decisions. A step is a function of its inputs, so an input that was exchanged for another one *with all that follows from
+it* is
+another valid history; what notices that is the chain (every frame carries the hash of the one before), the digests, and a head
+that was kept elsewhere: in a heartbeat, in a snapshot, on paper.
 """
 
 from __future__ import annotations

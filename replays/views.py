@@ -79,7 +79,8 @@ def apps(state: State) -> list[Row]:
     names = state.types.names
     return [
         {
-            "application": application.id, "queue": application.leaf.path, "user": application.user, "created": application.created,
+            "application": application.id, "queue": application.leaf.path, "user": application.user,
+            "created": application.created,
             "usage": {names[index]: amount for index, amount in enumerate(application.usage) if amount},
             "asks": len(application.asks), "allocations": len(application.allocations),
         }

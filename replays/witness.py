@@ -1,7 +1,8 @@
 """What a leader's sign of life proves about its log.
 
 The hash in every frame covers what stands before it, so nothing covers the last one, and a log whose tail was cut off still holds
-together. The heartbeat lies elsewhere and carries the head of the log as its leader last knew it: the log must contain that frame.
+together. The heartbeat lies elsewhere and carries the head of the log as its leader last knew it: the log must contain that
+frame.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from events.chain import ChainReader
 from events.configuration import QueueSpec, YunikornSpec
 from events.streams.export import export_log
 from events.streams.memory import open_memory
-from events.streams.protocols import Record
 from evsched.core.engine import Engine
 from replays.sealing import Sealer
 from tests.core.histories import START, first_step, settle
@@ -78,10 +77,13 @@ def story():
         return YunikornSpec(root=root, quota_preemption_enabled=True)
 
     def pod(name, leaf):
-        return v.AskSubmitted(ask=name, application=leaf, queue=f"root.{leaf}", resources={"vcore": 2000}, user="u", proposal=f"p-{name}")
+        return v.AskSubmitted(
+            ask=name, application=leaf, queue=f"root.{leaf}", resources={"vcore": 2000}, user="u", proposal=f"p-{name}"
+        )
 
+    smaller = v.NodeUpdated(node="n1", capacity={"vcore": 8000})
     history = [
-        (0, [v.NodeRemoved(node="n2"), v.NodeUpdated(node="n1", capacity={"vcore": 8000}), pod("test-1", "test"), pod("test-2", "test")], False),
+        (0, [v.NodeRemoved(node="n2"), smaller, pod("test-1", "test"), pod("test-2", "test")], False),
         (1000, [pod("test-3", "test"), pod("test-4", "test"), pod("test-1", "test")], False),
         (1000, [pod("prod-1", "prod"), v.AskWithdrawn(ask="nobody")], False),
         (7000, [], True),

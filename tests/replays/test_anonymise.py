@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 
@@ -10,7 +11,7 @@ from events import vocabulary as v
 from events.chain import Head, Step
 from events.frame import encode_event
 from evsched.core.engine import Engine
-from replays.anonymise import CannotAnonymise, anonymise, collect
+from replays.anonymise import CLEARED, NAMES, PATHS, VALUES, CannotAnonymise, anonymise, collect
 from replays.verify import verify
 from tests.core.histories import LEAVES, NODES, START, TASKS, configurations, first_step, histories, settle
 
@@ -63,10 +64,6 @@ KEPT = {
 
 def test_every_text_field_of_the_vocabulary_is_decided_upon():
     """A new field with text in it must be named in one of the lists, or names could leak through it."""
-    import msgspec
-
-    from replays.anonymise import CLEARED, NAMES, PATHS, VALUES
-
     seen: set[type] = set()
     stack = list(v.AnyEvent.__args__)
     while stack:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from events import vocabulary as v
@@ -20,7 +22,9 @@ def saved(store: SnapshotStore, seq: int, log_id: str = LOG):
     engine.step(1000 + seq, [v.Proposal(input=v.NodeRegistered(node=f"n{seq}", capacity={"vcore": 8000}))])
     data = snapshot.encode(engine.state)
     header = Header(
-        head=Head(log_id=log_id, frame=seq, hash=f"{seq:032x}", position=seq, term=1, leader="l", time=1000 + seq, next_seq=seq + 1),
+        head=Head(
+            log_id=log_id, frame=seq, hash=f"{seq:032x}", position=seq, term=1, leader="l", time=1000 + seq, next_seq=seq + 1
+        ),
         digest=engine.state.digest(),
     )
     return store.save(header, data)
@@ -79,10 +83,8 @@ def test_a_kill_at_every_step_of_writing_leaves_a_usable_snapshot(tmp_path):
         for seq in (10, 20, 30):
             saved(SnapshotStore(folder, warnings.append), seq)
         mortal = SnapshotStore(folder, warnings.append, MortalDisk(lives))
-        try:
+        with suppress(Killed):
             saved(mortal, 40)
-        except Killed:
-            pass
         found = [header.seq for header, _ in SnapshotStore(folder, warnings.append).usable(LOG)]
         assert found[0] in {30, 40}
         saved(SnapshotStore(folder, warnings.append), 50)

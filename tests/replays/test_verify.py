@@ -224,7 +224,8 @@ async def test_every_edit_without_new_hashes_is_damage_with_its_place(steps):
         for index, event in enumerate(frame.events):
             altered = replace(event, cause=event.cause + 1)
             events = (*frame.events[:index], altered, *frame.events[index + 1 :])
-            forged.append((place, [*records[:place], Record(place, encode_frame(replace(frame, events=events))), *records[place + 1 :]]))
+            edited = Record(place, encode_frame(replace(frame, events=events)))
+            forged.append((place, [*records[:place], edited, *records[place + 1 :]]))
         forged.append((place, records[:place] + records[place + 1 :]))
         forged.append((place, [*records[:place], record, *records[place:]]))
         if place + 1 < len(records):

@@ -1,0 +1,62 @@
+"""`evsched at`: what the scheduler knew at any moment."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from evsched.cli.answers import emit, paper, say
+from evsched.cli.cells import table
+from evsched.cli.logs import HERE, Where
+from evsched.cli.options import Json
+from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
+from replays.moments import format_time
+from replays.views import VIEWS
+
+View = Literal["queues", "nodes", "apps", "asks", "allocations", "timers", "config"]
+
+
+async def at(
+    moment: MomentText,
+    view: View = "queues",
+    /,
+    *,
+    where: Where = HERE,
+    queue: Annotated[str | None, Parameter(name="--queue")] = None,
+    snapshots: Snapshots = None,
+    json: Json = False,
+) -> None:
+    """Show the state at a moment of the log.
+
+    A moment is a `seq` (`1234`: after that event), a time (`2026-11-20T14:03:00Z`: after all that happened by then), time
+    before the end of the log (`-15m`), `start` or `end`.
+
+    **Examples**
+
+    `evsched at -15m queues`
+
+    `evsched at 2026-11-20T14:03:00Z allocations --queue root.web`
+
+    `evsched at 1234 config --json --log monday.jsonl.zst`
+
+    Args:
+        moment: When.
+        view: What.
+        where: Which log.
+        queue: Only what is in this queue or below it.
+        snapshots: Folder of snapshots.
+        json: One document a row, amounts in base units, times in milliseconds.
+    """
+    wanted = moment_of(moment)
+    async with history_of(where, snapshots) as history:
+        state = (await history.at(wanted)).state
+    rows = VIEWS[view](state)
+    if queue is not None:
+        rows = [row for row in rows if f"{row.get('queue', '')}.".startswith(f"{queue}.")]
+    if json:
+        for row in rows:
+            emit(row)
+    elif rows:
+        paper().print(table(rows))
+    say(f"after event {state.seq}{f' of {format_time(state.time)}' if state.seq else ''}: {len(rows)} {view}")

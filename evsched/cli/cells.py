@@ -1,0 +1,89 @@
+"""Rows as a person reads them: amounts with suffixes, times in UTC, names that cannot disturb the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from evsched.core.quantity import format_amount
+from replays.moments import format_time
+from replays.views import AMOUNTS, TIMES
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+NOTHING = "-"
+_HIGH, _LOW = "bold red", "yellow"
+
+
+def amounts(found: Mapping[str, int]) -> str:
+    """Return amounts by resource as a person writes them: ``vcore 1500m, memory 4Gi``."""
+    return ", ".join(f"{name} {format_amount(name.rpartition('/')[2], amount)}" for name, amount in found.items()) or NOTHING
+
+
+def cell(name: str, value: Any) -> str:
+    """Return the entry of a row as text.
+
+    Args:
+        name: Of the column; it says what numbers mean.
+        value: As in `replays.views`.
+    """
+    if value is None or value == "":
+        return NOTHING
+    if isinstance(value, Mapping):
+        if name in AMOUNTS:
+            return amounts(value)
+        return printable(", ".join(f"{key}={item}" for key, item in value.items())) or NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else NOTHING
+    if isinstance(value, int) and name in TIMES:
+        return format_time(value)
+    if isinstance(value, list | tuple):
+        return printable(", ".join(item if isinstance(item, str) else _json(item) for item in value)) or NOTHING
+    return printable(str(value))
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def printable(text: str) -> str:
+    """Return a text in which control characters, which could speak to a terminal, are replaced."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def style(row: Mapping[str, Any], name: str) -> str:
+    """Return the colour of an entry: what is above its maximum or below its guarantee while something waits stands out."""
+    if name == "usage":
+        used, most = row["usage"], row.get("maximum") or {}
+        if any(used.get(resource, 0) > limit for resource, limit in most.items()):
+            return _HIGH
+        wanted, least = row.get("pending") or {}, row.get("guaranteed") or {}
+        if any(used.get(resource, 0) < amount and wanted.get(resource, 0) for resource, amount in least.items()):
+            return _LOW
+    if name in {"told", "draining", "failed"} and row[name]:
+        return _LOW
+    return ""
+
+
+def table(rows: Sequence[Mapping[str, Any]], title: str = "") -> Table:
+    """Return a table of rows, one column an entry; columns in which no row has anything are left out."""
+    from rich.table import Table  # noqa: PLC0415 - costs time that --json need not pay
+    from rich.text import Text  # noqa: PLC0415
+
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    texts = [{name: cell(name, row.get(name)) for name in names} for row in rows]
+    shown = [name for place, name in enumerate(names) if place == 0 or any(line[name] != NOTHING for line in texts)]
+    made = Table(title=Text(title) if title else None, title_justify="left", show_edge=False, pad_edge=False)
+    for name in shown:
+        numbers = all(type(row.get(name)) is int and name not in TIMES for row in rows)
+        made.add_column(name.replace("_", " "), justify="right" if numbers else "left", overflow="fold")
+    for row, line in zip(rows, texts, strict=True):
+        made.add_row(*(Text(line[name], style=style(row, name)) for name in shown))
+    return made
+
+

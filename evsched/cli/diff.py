@@ -1,0 +1,72 @@
+"""`evsched diff`: what changed between two moments."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from evsched.cli.answers import emit, paper, say
+from evsched.cli.at import View
+from evsched.cli.cells import cell, printable
+from evsched.cli.logs import HERE, Where
+from evsched.cli.options import Json
+from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
+from replays.moments import format_time
+from replays.views import VIEWS, Change, changes
+
+_STYLES = {"came": "green", "went": "red", "changed": ""}
+
+
+async def diff(
+    before: MomentText,
+    after: MomentText = "end",
+    /,
+    *,
+    where: Where = HERE,
+    only: Annotated[list[View] | None, Parameter(name="--only", negative=())] = None,
+    snapshots: Snapshots = None,
+    json: Json = False,
+) -> None:
+    """Show what changed between two moments of the log: what came, what went, and what is different, entry by entry.
+
+    **Examples**
+
+    `evsched diff -15m`
+
+    `evsched diff 2026-11-20T14:00:00Z 2026-11-20T14:03:00Z --only queues --only config`
+
+    Args:
+        before: The earlier moment, as for `evsched at`.
+        after: The later one.
+        where: Which log.
+        only: Only these; may be repeated.
+        snapshots: Folder of snapshots.
+        json: One document a change.
+    """
+    first, second = moment_of(before), moment_of(after)
+    async with history_of(where, snapshots) as history:
+        old, new = (await history.at(first)).state, (await history.at(second)).state
+    found = changes(old, new, tuple(only) if only else tuple(VIEWS))
+    if json:
+        for change in found:
+            emit(change)
+    elif found:
+        _show(found)
+    say(f"from event {old.seq} of {format_time(old.time)} to event {new.seq} of {format_time(new.time)}: {len(found)} changes")
+
+
+def _show(found: list[Change]) -> None:
+    from rich.table import Table  # noqa: PLC0415 - costs time that --json need not pay
+    from rich.text import Text  # noqa: PLC0415
+
+    made = Table(show_edge=False, pad_edge=False)
+    for name in ("what", "which", "", "entry", "before", "after"):
+        made.add_column(name, overflow="fold")
+    for change in found:
+        entries = {name: both for name, both in change.fields.items() if any(cell(name, value) != "-" for value in both)}
+        head: tuple[Any, ...] = (change.kind, Text(printable(change.key)), Text(change.what, style=_STYLES[change.what]))
+        for name, (old, new) in entries.items() or [("", ("", ""))]:
+            made.add_row(*head, name.replace("_", " "), Text(cell(name, old)), Text(cell(name, new)))
+            head = ("", "", "")
+    paper().print(made)
