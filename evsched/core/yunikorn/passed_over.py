@@ -12,7 +12,7 @@ from evsched.core.state import State
 from evsched.core.step import Tracer
 from evsched.core.workloads import Allocation, Ask, Node
 from evsched.core.yunikorn import laws
-from evsched.core.yunikorn.guarantee import shortages
+from evsched.core.yunikorn.bounds import shortages
 from evsched.core.yunikorn.laws import Asker
 
 

@@ -20,8 +20,9 @@ from events import vocabulary as v
 from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.workloads import Allocation, Ask, Node
+from evsched.core.yunikorn.bounds import Shortage, shortages
 from evsched.core.yunikorn.cost import Cost
-from evsched.core.yunikorn.guarantee import Failure, Plan, Shortage, shortages
+from evsched.core.yunikorn.guarantee import Failure, Plan
 from evsched.core.yunikorn.laws import Asker, remaining
 from evsched.core.yunikorn.search import Candidate, Found, cheapest
 

@@ -12,12 +12,14 @@ cheapest on, with three ways to cut a branch, none of which can lose the best pl
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Hashable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from evsched.core.workloads import Allocation
 
-NODE_BUDGET = 20_000
+NODE_BUDGET = 5_000
 """Most candidates that are looked at on one node."""
 
 
@@ -69,8 +71,8 @@ def cheapest(
 
 class _Search:
     __slots__ = (
-        "banned", "best", "best_weight", "budget", "candidates", "chosen", "expanded", "largest", "most", "needs", "prefix",
-        "slacks",
+        "banned", "best", "best_weight", "budget", "candidates", "chosen", "expanded", "most", "needs", "prefix", "slacks",
+        "tops",
     )  # fmt: skip
 
     def __init__(
@@ -86,15 +88,8 @@ class _Search:
         self.best: tuple[Candidate, ...] | None = None
         self.best_weight: int | None = None
         self.banned: dict[Hashable, None] = {}
-        # largest[i][need]: the most that one candidate from i on covers; prefix[i]: weight of the first i candidates.
-        largest = [0] * len(needs)
-        self.largest: list[list[int]] = [largest]
-        for candidate in reversed(candidates):
-            largest = largest.copy()
-            for need, amount in candidate.covers:
-                largest[need] = max(largest[need], amount)
-            self.largest.append(largest)
-        self.largest.reverse()
+        self.tops = _tops(candidates, len(needs), self.most)
+        # prefix[i]: weight of the first i candidates.
         self.prefix = [0]
         for candidate in candidates:
             self.prefix.append(self.prefix[-1] + candidate.weight)
@@ -102,19 +97,44 @@ class _Search:
     def run(self) -> Found:
         self._extend(0, 0)
         plan, cut = self.best, self.expanded >= self.budget
-        if plan is not None and cut:
-            plan = _without_superfluous(plan, self.needs)
+        if cut:
+            plan = plan if plan is not None else self._largest_first()
+            plan = None if plan is None else _without_superfluous(plan, self.needs)
         return Found(plan, self.expanded, cut)
+
+    def _largest_first(self) -> tuple[Candidate, ...] | None:
+        """Return some plan, for want of the cheapest: whatever covers most of what is still lacking, one after the other."""
+        left = list(self.candidates)
+        needs, slacks = self.needs.copy(), self.slacks.copy()
+        plan: list[Candidate] = []
+        while any(lacking > 0 for lacking in needs):
+            best, most = None, (0, 0)
+            for candidate in left:
+                if all(amount <= slacks[slack] for slack, amount in candidate.takes):
+                    lacking = [(amount, needs[need]) for need, amount in candidate.covers if needs[need] > 0]
+                    share = sum((min(amount, need) << 64) // need for amount, need in lacking)
+                    if best is None or (share, -candidate.weight) > most:
+                        best, most = candidate, (share, -candidate.weight)
+            if best is None or not most[0]:
+                return None
+            left.remove(best)
+            plan.append(best)
+            for need, amount in best.covers:
+                needs[need] -= amount
+            for slack, amount in best.takes:
+                slacks[slack] -= amount
+        return tuple(sorted(plan, key=lambda candidate: candidate.weight))
 
     def _more_needed(self, start: int) -> int | None:
         """Return the least number of further victims from ``start`` on; None when all of them are too few."""
         more = 0
-        largest = self.largest[start]
+        tops = self.tops[start]
         for need, lacking in enumerate(self.needs):
             if lacking > 0:
-                if not largest[need]:
+                top = tops[need]
+                if not top or top[-1] < lacking:
                     return None
-                more = max(more, -(-lacking // largest[need]))
+                more = max(more, bisect_left(top, lacking) + 1)
         return more
 
     def _extend(self, start: int, weight: int) -> None:
@@ -158,6 +178,24 @@ class _Search:
     def _keep(self, weight: int) -> None:
         if self.best_weight is None or weight < self.best_weight:
             self.best, self.best_weight = tuple(self.chosen), weight
+
+
+def _tops(candidates: Sequence[Candidate], needs: int, most: int) -> list[list[list[int]]]:
+    """Return, for each place from which candidates are left and each need, what the 1, 2, … largest of them cover together."""
+    largest: list[list[int]] = [[] for _ in range(needs)]
+    row: list[list[int]] = [[] for _ in range(needs)]
+    rows = [row]
+    for candidate in reversed(candidates):
+        row = row.copy()
+        for need, amount in candidate.covers:
+            values = largest[need]
+            if len(values) < most or amount > -values[-1]:
+                insort(values, -amount)
+                del values[most:]
+                row[need] = [-total for total in accumulate(values)]
+        rows.append(row)
+    rows.reverse()
+    return rows
 
 
 def _without_superfluous(plan: Sequence[Candidate], needs: Sequence[int]) -> tuple[Candidate, ...]:
