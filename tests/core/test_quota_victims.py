@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -297,6 +299,26 @@ def test_plans_are_lawful_minimal_and_leave_nobody_who_could_help(found):
     codes = {passed.allocation: passed.code for passed in quota_plan.passed_over(state, plan)}
     assert {*codes} == {one.id for one in below} - {*names}
     assert all(codes[one.id] == "leaving" for one in below if one.told)
+
+
+@given(clusters())
+@settings(deadline=None)
+def test_columns_choose_like_plain_loops(found):
+    """Fronts over columns, fronts that give up early, and one candidate after the other: all the same victims."""
+    cluster, path, maximum = found
+    state = cluster.engine.state
+    where = state.queues[path]
+    target = over(where, state.types.limits(maximum))
+    state.widen()
+
+    def chosen(few, fronts):
+        with mock.patch.multiple(quota_victims, FEW=few, MOST_FRONTS=fronts):
+            return [one.id for one in quota_plan.Plan(state, where, target).victims()]
+
+    plain = chosen(48, 64)
+    assert chosen(0, 64) == plain
+    assert chosen(0, 2) == plain
+    assert chosen(0, 0) == plain
 
 
 @given(clusters(), st.data())

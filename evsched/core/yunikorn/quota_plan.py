@@ -14,6 +14,7 @@ target.
 
 from __future__ import annotations
 
+from heapq import merge
 from typing import TYPE_CHECKING, NamedTuple
 
 from evsched.core.yunikorn.quota_targets import releasable, shares
@@ -56,7 +57,7 @@ class Plan:
     def victims(self) -> list[Allocation]:
         """Return who has to go: leaf by leaf in the order of the configuration, each in the seed's order."""
         leaves = sorted(self._leaves.values(), key=lambda leaf: (leaf.queue.order, leaf.queue.path))
-        return [allocation for leaf in leaves for allocation in leaf.victims()]
+        return [allocation for leaf in leaves for allocation in leaf.going()]
 
     # ---------------------------------------------------------------------------------------------------------------- taking
 
@@ -145,31 +146,21 @@ class Plan:
         if not surplus:
             return False
         shapes = self._state.types.shapes
-        # Only few shapes are small enough to be spared at all, so that most of the victims need not be sorted.
-        small = {
-            shape: None
-            for shape in {allocation.shape: None for leaf in self._leaves.values() for allocation in leaf.victims()}
-            if self._superfluous(shapes[shape].pairs, surplus)
-        }
-        if not small:
-            return False
-        places = [
-            (leaf, place, allocation)
-            for leaf in self._leaves.values()
-            for place, allocation in leaf.going()
-            if allocation.shape in small
-        ]
-        places.sort(key=lambda one: candidate_order(one[2]), reverse=True)
+        going = dict.fromkeys(shape for leaf in self._leaves.values() for shape in leaf.shapes_going())
+        small = [shape for shape in going if self._superfluous(shapes[shape].pairs, surplus)]
         spared = False
-        for leaf, place, allocation in places:
-            pairs = shapes[allocation.shape].pairs
-            if allocation.shape in small and self._superfluous(pairs, surplus):
-                leaf.spare(place)
+        leaves = self._leaves.values() if small else ()
+        in_order = [leaf.costliest_first(small) for leaf in leaves]
+        for allocation, leaf, place in merge(*in_order, key=lambda one: candidate_order(one[0]), reverse=True):
+            if allocation.shape in small:
+                pairs = shapes[allocation.shape].pairs
+                leaf.chosen[place] = 0
                 self._count(leaf.queue, dict(pairs), -1)
-                for index, amount in pairs:
-                    if index in surplus:
-                        surplus[index] -= amount
+                surplus = {index: amount - dict(pairs).get(index, 0) for index, amount in surplus.items()}
+                small = [shape for shape in small if self._superfluous(shapes[shape].pairs, surplus)]
                 spared = True
+                if not small:
+                    break
         return spared and bool(self.unmet())
 
     def _superfluous(self, pairs: tuple[tuple[int, int], ...], surplus: Mapping[int, int]) -> bool:

@@ -1,21 +1,27 @@
 """Who goes first in a leaf whose quota is enforced (quota_enforcement, "How are victims selected and processed?").
 
-A leaf's candidates are sorted once, in the seed's order. They are then taken in *runs* of neighbours that ask for the same
-amounts: how many of a run are needed, and how many the guarantees on the path allow, are two divisions, so that a leaf of
-thousands of equal tasks costs no more than one of a few. A guarantee anywhere on the path of the leaf is as good as one of
-its own: what has left the leaf has left all queues above it, so the least room of all of them is the room of the leaf.
+A leaf's candidates are sorted once, in the seed's order, and then taken from the front: everyone who holds something of a type of
+which more is wanted, and whom no guarantee on the path protects. A guarantee anywhere on the path of the leaf is as good as one
+of its own: what has left the leaf has left all queues above it, so the least room of all of them is the room of the leaf.
+
+What is wanted and the room both only shrink while candidates are taken, so whoever is passed over once would be passed over
+later as well, and with him all that ask for the same amounts. So the front up to the first who is passed over is found with a
+few running sums over columns; everybody like him is dropped, and the rest is looked at in the same way: as many passes as
+there are different sizes, not as many as there are tasks.
 """
 
 from __future__ import annotations
 
-from itertools import compress, groupby
+from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from evsched.core.queues import Queue
     from evsched.core.resources import Pairs
@@ -23,7 +29,10 @@ if TYPE_CHECKING:
     from evsched.core.workloads import Allocation
 
 FEW = 48
-"""Up to so many candidates a plain sort is quicker than columns."""
+"""Up to so many candidates plain loops are quicker than columns."""
+
+MOST_FRONTS = 64
+"""With more different sizes than this in the way, the rest is looked at one by one."""
 
 _COLUMNS = tuple(map(attrgetter, ("originator", "priority", "allow_preemption", "created")))
 
@@ -74,22 +83,6 @@ def _stretches(same: np.ndarray) -> Iterator[tuple[int, int]]:
         yield start, stop + 1
 
 
-class Run:
-    """Neighbours in the order that ask for the same amounts.
-
-    Attributes:
-        start, stop: Their places.
-        chosen: How many of them go.
-    """
-
-    __slots__ = ("chosen", "pairs", "start", "stop")
-
-    def __init__(self, start: int, stop: int, pairs: Pairs) -> None:
-        """Make a run of which nobody goes."""
-        self.start, self.stop, self.pairs = start, stop, pairs
-        self.chosen = 0
-
-
 class Leaf:
     """The candidates of one leaf and which of them go.
 
@@ -99,7 +92,7 @@ class Leaf:
         chosen: For each of them whether it goes, as 0 or 1.
     """
 
-    __slots__ = ("_runs", "candidates", "chosen", "queue")
+    __slots__ = ("_columns", "_kinds", "_numbers", "_sizes", "candidates", "chosen", "queue")
 
     def __init__(self, state: State, queue: Queue) -> None:
         """Sort the candidates of a leaf; nobody goes yet."""
@@ -109,7 +102,12 @@ class Leaf:
             found.extend([one for one in application.allocations.values() if one.required_node is None and not one.told])
         self.candidates = ordered(found)
         self.chosen = bytearray(len(found))
-        self._runs = _runs(state, self.candidates)
+        shapes = list(map(attrgetter("shape"), self.candidates))
+        kinds = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
+        self._kinds = kinds
+        self._sizes = [state.types.shapes[shape].pairs for shape in kinds]
+        self._numbers = np.fromiter(map(kinds.__getitem__, shapes), np.int64, len(shapes))
+        self._columns: dict[int, NDArray[np.int64]] = {}
 
     def take(self, want: Mapping[int, int], room: dict[int, int]) -> dict[int, int]:
         """Choose further candidates, in their order, until as much as is wanted has gone or nobody may go any more.
@@ -124,70 +122,131 @@ class Leaf:
         Returns:
             What goes because of this call, by type index, of all types.
         """
-        short = dict(want)
-        gone: dict[int, int] = {}
-        for run in self._runs:
-            if not short:
-                break
-            count = min(run.stop - run.start - run.chosen, _needed(run.pairs, short), _allowed(run.pairs, room))
-            if count > 0:
-                self._choose(run, count)
-                for index, amount in run.pairs:
-                    gone[index] = gone.get(index, 0) + count * amount
-                    if index in room:
-                        room[index] -= count * amount
-                    if index in short:
-                        short[index] -= count * amount
-                        if short[index] <= 0:
-                            del short[index]
-        return gone
+        taking = _Taking(dict(want), room, [0] * len(self._sizes))
+        start = self._take_fronts(taking) if len(self.candidates) > FEW else 0
+        if taking.short and start < len(self.candidates):
+            self._take_singly(taking, start)
+        return taking.total(self._sizes)
 
-    def _choose(self, run: Run, count: int) -> None:
-        """Let the first so many of a run go that do not go yet."""
-        run.chosen += count
-        if run.chosen == count:
-            self.chosen[run.start : run.start + count] = b"\1" * count
-            return
-        place = run.start
-        for _ in range(count):
-            place = self.chosen.index(0, place)
-            self.chosen[place] = 1
+    def _take_fronts(self, taking: _Taking) -> int:
+        """Take front by front; return where to go on singly, which is the end unless there are very many different sizes."""
+        chosen = np.frombuffer(self.chosen, np.uint8)
+        rest = np.flatnonzero(chosen == 0)
+        for _ in range(MOST_FRONTS):
+            if not taking.short or not len(rest):
+                return len(self.candidates)
+            fits = self._fits(taking, rest)
+            stop = len(rest) if fits.all() else int(fits.argmin())
+            numbers = self._numbers[rest[:stop]]
+            chosen[rest[:stop]] = 1
+            for number, count in enumerate(np.bincount(numbers, minlength=len(self._sizes)).tolist()):
+                if count:
+                    taking.add(number, self._sizes[number], count)
+            if stop == len(rest):
+                return len(self.candidates)
+            passed = self._numbers[rest[stop]]
+            taking.passed[int(passed)] = None
+            rest = rest[stop + 1 :]
+            rest = rest[self._numbers[rest] != passed]
+        return int(rest[0]) if len(rest) else len(self.candidates)
 
-    def spare(self, place: int) -> None:
-        """Let one stay that was chosen to go."""
-        self.chosen[place] = 0
-        for run in self._runs:
-            if run.start <= place < run.stop:
-                run.chosen -= 1
-                # Whoever is chosen next must be found from the beginning of the run.
+    def _fits(self, taking: _Taking, rest: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell for each place of the rest whether it would be taken if all before it were."""
+        useful = np.zeros(len(rest), np.bool_)
+        for index, amount in taking.short.items():
+            column = self._column(index)[rest]
+            useful |= (column > 0) & (np.cumsum(column) - column < amount)
+        for index, left in taking.room.items():
+            column = self._column(index)[rest]
+            useful &= (column == 0) | (np.cumsum(column) <= left)
+        return useful
+
+    def _column(self, index: int) -> NDArray[np.int64]:
+        """Return what each candidate holds of a type. No sum of them passes int64, since no usage does."""
+        column = self._columns.get(index)
+        if column is None:
+            held = np.array([dict(pairs).get(index, 0) for pairs in self._sizes], np.int64)
+            column = self._columns[index] = held[self._numbers]
+        return column
+
+    def _take_singly(self, taking: _Taking, start: int) -> None:
+        """Look at candidates one by one."""
+        chosen, sizes = self.chosen, self._sizes
+        for place, number in enumerate(self._numbers[start:].tolist(), start):
+            if chosen[place] or number in taking.passed:
+                continue
+            pairs = sizes[number]
+            if not taking.fits(pairs):
+                taking.passed[number] = None
+                continue
+            chosen[place] = 1
+            taking.add(number, pairs, 1)
+            if not taking.short:
                 return
 
-    def going(self) -> Iterator[tuple[int, Allocation]]:
-        """Yield those that go, with their places, in their order."""
-        return compress(enumerate(self.candidates), self.chosen)
+    def going(self) -> list[Allocation]:
+        """Return those that go, in their order."""
+        return list(compress(self.candidates, self.chosen))
 
-    def victims(self) -> Iterator[Allocation]:
-        """Yield those that go, in their order."""
-        return compress(self.candidates, self.chosen)
+    def costliest_first(self, shapes: Container[int]) -> Iterator[tuple[Allocation, Leaf, int]]:
+        """Yield those that go and ask for one of these amounts, from the end of the order, with leaf and place."""
+        wanted = [number for shape, number in self._kinds.items() if shape in shapes]
+        places = np.flatnonzero(np.frombuffer(self.chosen, np.uint8))
+        places = places[np.isin(self._numbers[places], wanted)]
+        for place in places[::-1].tolist():
+            yield self.candidates[place], self, place
 
-
-def _runs(state: State, candidates: Sequence[Allocation]) -> list[Run]:
-    """Return the runs of candidates, in their order."""
-    shapes = state.types.shapes
-    runs: list[Run] = []
-    start = 0
-    for shape, same in groupby(map(attrgetter("shape"), candidates)):
-        stop = start + len(tuple(same))
-        runs.append(Run(start, stop, shapes[shape].pairs))
-        start = stop
-    return runs
+    def shapes_going(self) -> list[int]:
+        """Return the different amounts of those that go, by the index of their shape."""
+        numbers = self._numbers[np.frombuffer(self.chosen, np.uint8) == 1]
+        counts = np.bincount(numbers, minlength=len(self._sizes)).tolist()
+        return [shape for shape, number in self._kinds.items() if counts[number]]
 
 
-def _needed(pairs: Pairs, short: Mapping[int, int]) -> int:
-    """Return how many equal tasks it takes until nothing that they hold is wanted any more; 0 when they hold nothing wanted."""
-    return max((-(-short[index] // amount) for index, amount in pairs if index in short), default=0)
+class _Taking:
+    """One call of `Leaf.take` while it runs.
 
+    Attributes:
+        short: What is still wanted, by type; a type of which enough goes is taken out.
+        room: What may still go of a guaranteed type.
+        counts: How many go, by number of their size.
+        passed: Sizes that are passed over from here on.
+    """
 
-def _allowed(pairs: Pairs, room: Mapping[int, int]) -> int:
-    """Return how many equal tasks may go before a guarantee is broken."""
-    return min((room[index] // amount for index, amount in pairs if index in room), default=2**62)
+    __slots__ = ("counts", "passed", "room", "short")
+
+    def __init__(self, short: dict[int, int], room: dict[int, int], counts: list[int]) -> None:
+        """Begin with nobody taken."""
+        self.short, self.room, self.counts = short, room, counts
+        self.passed: dict[int, None] = {}
+
+    def fits(self, pairs: Pairs) -> bool:
+        """Tell whether somebody of this size goes if it is his turn now."""
+        short, room = self.short, self.room
+        useful = False
+        for index, amount in pairs:
+            if index in room and amount > room[index]:
+                return False
+            useful = useful or index in short
+        return useful
+
+    def add(self, number: int, pairs: Pairs, count: int) -> None:
+        """Let so many of a size go."""
+        self.counts[number] += count
+        short, room = self.short, self.room
+        for index, amount in pairs:
+            if index in room:
+                room[index] -= count * amount
+            if index in short:
+                short[index] -= count * amount
+                if short[index] <= 0:
+                    del short[index]
+
+    def total(self, sizes: Sequence[Pairs]) -> dict[int, int]:
+        """Return what goes, by type."""
+        gone: dict[int, int] = {}
+        for pairs, count in zip(sizes, self.counts, strict=True):
+            if count:
+                for index, amount in pairs:
+                    gone[index] = gone.get(index, 0) + count * amount
+        return gone
