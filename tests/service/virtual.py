@@ -1,0 +1,75 @@
+"""An event loop whose time passes by itself: when nothing can run, it is at once the time of the next timer.
+
+Seconds of a lease cost nothing then, and the same program always runs in the same order. It is for code that does no I/O; whoever
+waits for something that nobody will do is told so, where a real loop would wait for ever.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+START_MS = 1_767_258_000_000
+
+
+class NothingEverHappens(Exception):
+    """Everybody waits, and no timer runs."""
+
+
+class _Selector(selectors.DefaultSelector):
+    """Never waits; tells the loop how long it should have."""
+
+    def __init__(self, passed: Callable[[float], None]) -> None:
+        super().__init__()
+        self._passed = passed
+
+    def select(self, timeout=None):
+        """Return what is ready now, or let the time pass."""
+        ready = super().select(0)
+        if not ready:
+            if timeout is None:
+                raise NothingEverHappens
+            self._passed(timeout)
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """See the top of this module."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        super().__init__(_Selector(self._pass))
+
+    def time(self) -> float:
+        """Return seconds since the loop was made."""
+        return self._now
+
+    def _pass(self, seconds: float) -> None:
+        self._now += max(seconds, 0.0)
+
+
+class VirtualClock:
+    """The clock of one process of a simulation; others may go wrong in other ways.
+
+    Attributes:
+        offset_ms: How far it is ahead of the others.
+    """
+
+    def __init__(self) -> None:
+        self.offset_ms = 0
+
+    def now(self) -> int:
+        """Return the time, milliseconds since the epoch."""
+        return START_MS + round(self.elapsed() * 1000) + self.offset_ms
+
+    def elapsed(self) -> float:
+        """Return seconds since the loop was made."""
+        return asyncio.get_running_loop().time()
+
+
+def simulate(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end in virtual time."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main)
