@@ -1,0 +1,255 @@
+"""What is SQLite's own: append-only by the database, group commit, crashes at every statement, full disks, second processes."""
+
+import asyncio
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from events import errors
+from events.cloudevents import InboxRecord
+from events.streams import Streams, open_streams
+from events.vocabulary import NodeRemoved
+from tests.events.world import lead, names_in, records_of, steps_of, write
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where the file is to be."""
+    return tmp_path / "log.sqlite"
+
+
+@pytest.fixture
+async def streams(path: Path) -> AsyncIterator[Streams]:
+    """Return streams in a new file."""
+    async with open_streams(f"sqlite://{path}") as opened:
+        await opened.log.create()
+        yield opened
+
+
+def process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run another process of `sqlite_process` to its end."""
+    command = [sys.executable, "-m", "tests.events.sqlite_process", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+CHANGES = {
+    "changing a record": "update log set data = x'00' where position = 0",
+    "removing a record": "delete from log where position = 1",
+    "writing over a record": "insert or replace into log (partition, position, data) values (0, 0, x'00')",
+    "leaving a hole": "insert into log (partition, position, data) values (0, 7, x'00')",
+    "a record before the first": "insert into log (partition, position, data) values (0, -1, x'00')",
+    "changing a proposal": "update inbox set data = x'00'",
+    "removing a proposal": "delete from inbox",
+    "a hole in the inbox": "insert into inbox (partition, position, id, source, data) values (0, 7, '', '', x'00')",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_the_database_refuses(streams: Streams, path: Path, change: str) -> None:
+    """Nobody who opens the file by other means changes what is in it by mistake."""
+    await write(await lead(streams.log), "a")
+    await streams.inbox.propose([NodeRemoved(node="n")])
+    before = await records_of(streams.log)
+    other = sqlite3.connect(path, isolation_level=None)
+    try:
+        with pytest.raises(sqlite3.IntegrityError, match=r"append-only|CHECK"):
+            other.execute(CHANGES[change])
+    finally:
+        other.close()
+    assert await records_of(streams.log) == before
+
+
+async def test_concurrent_writes_share_a_transaction(path: Path) -> None:
+    """Four cluster partitions and many producers at once: far fewer commits than writes."""
+    opened = [open_streams(f"sqlite://{path}", partition) for partition in range(4)]
+    await opened[0].log.create()
+    leaders = [await lead(one.log) for one in opened]
+    file = opened[0].log._file
+    before = file._commits
+    await asyncio.gather(
+        *(write(leader, "a") for leader in leaders),
+        *(one.inbox.put([InboxRecord(data=b"x")]) for one in opened for _ in range(50)),
+    )
+    assert file._commits - before <= 4
+    for one in opened:
+        assert names_in(await steps_of(one.log)) == ["a"]
+        assert await one.inbox.end() == 50
+    for one in opened:
+        await one.close()
+
+
+def test_a_crash_at_any_statement_leaves_the_step_whole_or_absent(tmp_path: Path) -> None:
+    """Before and after every operation of an append: what was acknowledged is there, the log is sound and can be led again."""
+    found: dict[str, int] = {"there": 0, "absent": 0}
+    for number in range(1, 50):
+        outcomes = []
+        for when in ("before", "after"):
+            file = tmp_path / f"{number}-{when}.sqlite"
+            ended = process("crash", str(file), str(number), when)
+            assert ended.returncode == 9, ended.stderr
+            names, again = asyncio.run(recovered(file))
+            assert names in (["a"], ["a", "b"])
+            assert again == [*names, "c"]
+            if "done" in ended.stdout:
+                assert names == ["a", "b"]
+            found["there" if "b" in names else "absent"] += 1
+            outcomes.append("done" in ended.stdout)
+        if all(outcomes):
+            break
+    assert number >= 5, "an append takes four operations: begin, look, insert, commit"
+    assert min(found.values()) > 0
+
+
+async def recovered(file: Path) -> tuple[list[str], list[str]]:
+    """Return what a log holds after a crash, and after a new leader wrote ``c``."""
+    async with open_streams(f"sqlite://{file}") as streams:
+        await streams.log.check()
+        names = names_in(await steps_of(streams.log))
+        await write(await lead(streams.log), "c")
+        return names, names_in(await steps_of(streams.log))
+
+
+async def test_another_process_proposes_and_reads_while_one_leads(streams: Streams, path: Path) -> None:
+    """It never checkpoints: only the holder of the lock does, as two at once can corrupt the file."""
+    leader = await lead(streams.log)
+    await write(leader, "a")
+    ended = await asyncio.to_thread(process, "propose", str(path))
+    assert ended.stdout == "2 0\n", ended.stderr
+    await write(leader, "b")
+    (proposal,) = await streams.inbox.read(0)
+    assert (proposal.input, proposal.source) == (NodeRemoved(node="theirs"), "another process")
+    await streams.close()
+    ended = await asyncio.to_thread(process, "propose", str(path))
+    assert ended.stdout == "3 1000\n", "with nobody else there, it takes that duty over"
+
+
+async def test_a_full_disk_writes_nothing_and_says_so(streams: Streams) -> None:
+    """The step is absent, the leader's term over; with room again a new term goes on."""
+    leader = await lead(streams.log)
+    await write(leader, "a")
+    writer = streams.log._file._writer
+    await writer.execute("pragma max_page_count = 1")
+    with pytest.raises(errors.LogFull):
+        await write(leader, *(f"{number}" * 100 for number in range(2_000)))
+    assert not leader.alive
+    with pytest.raises(errors.LogFull):
+        await streams.inbox.put([InboxRecord(data=b"x" * 100_000)])
+    await writer.execute("pragma max_page_count = 1000000")
+    leader = await lead(streams.log)
+    await write(leader, "b")
+    assert names_in(await steps_of(streams.log)) == ["a", "b"]
+    assert await streams.inbox.end() == 0
+
+
+async def test_a_locked_file_is_reported_as_such(path: Path) -> None:
+    """Another program holds a write transaction for longer than we wait: nothing is written, later it works again."""
+    async with open_streams(f"sqlite://{path}", timeout=0.05) as streams:
+        await streams.log.create()
+        leader = await lead(streams.log)
+        other = sqlite3.connect(path, isolation_level=None)
+        try:
+            other.execute("begin immediate")
+            with pytest.raises(errors.LogBusy):
+                await write(leader, "a")
+            assert await records_of(streams.log), "reading goes on"
+            other.execute("rollback")
+        finally:
+            other.close()
+        await write(await lead(streams.log), "b")
+        assert names_in(await steps_of(streams.log)) == ["b"]
+
+
+async def test_an_error_while_committing_is_an_unknown_outcome(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit record may be on the disk although the call failed, so nobody may say that it is not."""
+    leader = await lead(streams.log)
+    writer = streams.log._file._writer
+    original = writer.execute
+
+    async def failing(statement: str, *arguments: object) -> object:
+        if statement == "commit":
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_IOERR, "SQLITE_IOERR"
+            raise error
+        return await original(statement, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "execute", failing)
+        with pytest.raises(errors.OutcomeUnknown, match="disk I/O error"):
+            await write(leader, "a")
+    await write(await lead(streams.log), "b")
+    assert names_in(await steps_of(streams.log)) == ["b"]
+
+
+async def test_a_cancelled_write_is_written_all_the_same(streams: Streams) -> None:
+    """What was handed over is written; only its answer gets lost."""
+    leader = await lead(streams.log)
+    tasks = [asyncio.create_task(streams.inbox.put([InboxRecord(data=b"x")])) for _ in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    assert await tasks[0] == (0,)
+    assert await tasks[2] == (2,)
+    with pytest.raises(asyncio.CancelledError):
+        await tasks[1]
+    await write(leader, "a")
+    assert await streams.inbox.end() == 3
+
+
+async def test_a_file_without_its_guards_is_refused(streams: Streams, path: Path) -> None:
+    """Whoever drops a trigger has plans; configuration drift is refused at the start."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("drop trigger log_keeps_deleted")
+    other.close()
+    with pytest.raises(errors.TopicMisconfigured, match="trigger log_keeps_deleted is missing"):
+        await streams.log.check()
+    await streams.log.create()
+    await streams.log.check()
+
+
+@pytest.mark.parametrize("setting", ["application_id", "user_version"])
+async def test_a_file_of_another_format_is_refused(streams: Streams, path: Path, setting: str) -> None:
+    """Neither somebody else's database nor one of a later version is taken for a log."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute(f"pragma {setting} = 77")
+    other.close()
+    with pytest.raises(errors.TopicMisconfigured, match=f"{setting} is 77"):
+        await streams.log.check()
+
+
+def test_a_file_that_is_no_database_is_damaged(path: Path) -> None:
+    """It is not overwritten."""
+    path.write_bytes(b"no database at all" * 1000)
+
+    async def use() -> None:
+        async with open_streams(f"sqlite://{path}") as streams:
+            with pytest.raises(errors.LogDamaged):
+                await streams.log.check()
+            with pytest.raises(errors.LogDamaged):
+                await streams.log.create()
+
+    asyncio.run(use())
+    assert path.read_bytes().startswith(b"no database")
+
+
+async def test_the_file_is_its_owners_alone(streams: Streams, path: Path) -> None:
+    """Nobody else on the machine reads proposals, whatever the umask."""
+    await lead(streams.log)
+    for name in os.listdir(path.parent):  # noqa: PTH208 - an asynchronous test
+        assert stat.S_IMODE((path.parent / name).stat().st_mode) == 0o600, name
+
+
+async def test_paths_with_special_letters_work(tmp_path: Path) -> None:
+    """What means something in an address of SQLite is quoted."""
+    for name in ("a b.sqlite", "50%25.sqlite", "q%3Fx%23y.sqlite"):
+        async with open_streams(f"sqlite://{tmp_path}/{name}") as streams:
+            await streams.log.create()
+            await lead(streams.log)
+    found = os.listdir(tmp_path)  # noqa: PTH208 - an asynchronous test
+    assert {name for name in found if name.endswith(".sqlite")} == {"a b.sqlite", "50%.sqlite", "q?x#y.sqlite"}
