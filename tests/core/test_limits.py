@@ -104,7 +104,7 @@ def bound(where):
             {"max_applications": 2},
             [("ann", 1), ("bob", 1)],
             ("ann", 1),
-            "queue root.p: 2 applications of it run or start, maxapplications is 2",
+            "queue root.p: 2 applications run or start, maxapplications is 2",
             id="maxapplications of the queue",
         ),
         pytest.param(

@@ -288,13 +288,16 @@ def test_plans_are_lawful_minimal_and_leave_nobody_who_could_help(found):
 
     assert len(names) == len(set(names))
     assert plan.unmet() == {kind: amount for kind, amount in unmet(names).items() if amount}
+    def eligible(one):
+        return one.required_node is None and not one.told
+
     below = [one for leaf in where.leaves() for app in leaf.applications.values() for one in app.allocations.values()]
-    assert {*names} <= {one.id for one in below if quota_victims.eligible(one)}
+    assert {*names} <= {one.id for one in below if eligible(one)}
     assert lawful(state, names)
     for name in names:
         assert unmet([other for other in names if other != name]) != unmet(names)
     for one in below:
-        if quota_victims.eligible(one) and one.id not in names and unmet([*names, one.id]) != unmet(names):
+        if eligible(one) and one.id not in names and unmet([*names, one.id]) != unmet(names):
             assert not lawful(state, [*names, one.id])
     codes = {passed.allocation: passed.code for passed in quota_plan.passed_over(state, plan)}
     assert {*codes} == {one.id for one in below} - {*names}

@@ -39,7 +39,7 @@ class Held(NamedTuple):
 
     Attributes:
         key: What counts against it.
-        whom: In words: ``user ann``.
+        whom: In words: ``user ann``; empty for the queue itself.
         resources: Most that may be used, by resource name.
         applications: Most that may run; 0: not limited.
     """
@@ -99,7 +99,7 @@ def held_in(queue: Queue, application: Application) -> Iterator[Held]:
         yield from _of(queue, "user", [application.user])
         yield from _of(queue, "group", application.groups)
     if queue.max_applications:
-        yield Held((queue.path, "queue", ""), "it", {}, queue.max_applications)
+        yield Held((queue.path, "queue", ""), "", {}, queue.max_applications)
 
 
 def _of(queue: Queue, kind: str, names: Iterable[str]) -> Iterator[Held]:
@@ -161,7 +161,8 @@ def _blocked_by(state: State, queue: Queue, held: Held, application: Application
             )
     running = index.running(held.key) + starting
     if held.applications and not application.allocations and running >= held.applications:
-        return f"queue {queue.path}: {running} applications of {held.whom} run or start, maxapplications is {held.applications}"
+        whose = f" of {held.whom}" if held.whom else ""
+        return f"queue {queue.path}: {running} applications{whose} run or start, maxapplications is {held.applications}"
     return None
 
 

@@ -52,11 +52,6 @@ def candidate_order(allocation: Allocation) -> tuple[bool, int, bool, int, str]:
     )
 
 
-def eligible(allocation: Allocation) -> bool:
-    """Tell whether an allocation may be considered: it is not bound to its node (DaemonSet) and was not told to go already."""
-    return allocation.required_node is None and not allocation.told
-
-
 def ordered(allocations: Sequence[Allocation]) -> list[Allocation]:
     """Sort by `candidate_order`, quickly when there are many."""
     count = len(allocations)
@@ -98,6 +93,7 @@ class Leaf:
         """Sort the candidates of a leaf; nobody goes yet."""
         self.queue = queue
         found: list[Allocation] = []
+        # A DaemonSet's task belongs to its node; who was told to go already does so anyway.
         for application in queue.applications.values():
             found.extend([one for one in application.allocations.values() if one.required_node is None and not one.told])
         self.candidates = ordered(found)
