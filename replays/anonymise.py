@@ -1,8 +1,10 @@
 """A log without names: to be shown to others, with every decision in it unchanged.
 
-Ties between equals are broken by names, so the new names stand in the same alphabetical order as the old ones. There is one space of names
-for everything (a user's name may be part of a queue's path by a placement rule), path by path, part by part. Free text goes: documents,
-descriptions, sentences of producers. Nothing is rewritten in place: the steps are taken again with the new names by a new engine,
+Ties between equals are broken by names, so the new names stand in the same alphabetical order as the old ones. There is one
+space of names for everything (a user's name may be part of a queue's path by a placement rule), path by path, part by part.
+Free text goes:
+documents, descriptions, sentences of producers. Nothing is rewritten in place: the steps are taken again with the new names by
+a new engine,
 and every decision is compared with the recorded one under the renaming; a log whose decisions depend on the names themselves (a
 regular expression in a placement rule) is refused.
 """
@@ -10,6 +12,7 @@ regular expression in a placement rule) is refused.
 from __future__ import annotations
 
 import re
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,12 +21,15 @@ from msgspec.structs import fields, replace
 from events import configuration as c
 from events import vocabulary as v
 from evsched.core.engine import Engine
+from replays.sealing import Sealer
 from replays.steps import proposals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 
     from events.chain import Step
+    from events.streams.protocols import Record
+    from replays.history import History
 
 PUBLIC = frozenset({"", "*", "root", "default", "nobody", "cohort"})
 """Names that everybody uses; they stay."""
@@ -63,6 +69,12 @@ class Names:
         self._found: dict[str, None] = {}
         self._new: dict[str, str] = {}
 
+    def note_step(self, step: Step) -> None:
+        """Remember every name in a step."""
+        walker = _Walker(self.note)
+        for event in step.events:
+            walker.struct(event)
+
     def note(self, name: str) -> str:
         """Remember a name; return it unchanged."""
         self._found[_canonical(name)] = None
@@ -87,7 +99,7 @@ def _canonical(name: str) -> str:
 class _Walker:
     """Applies one function to every name in a value."""
 
-    def __init__(self, name: Any) -> None:  # noqa: ANN401 - str -> str
+    def __init__(self, name: Any) -> None:
         self._name = name
 
     def path(self, text: str) -> str:
@@ -96,11 +108,11 @@ class _Walker:
     def acl(self, text: str) -> str:
         return " ".join(",".join(self._name(name) for name in part.split(",")) for part in text.split(" "))
 
-    def struct(self, value: msgspec.Struct) -> Any:  # noqa: ANN401 - the same type
+    def struct(self, value: msgspec.Struct) -> Any:
         changed = {field.name: self.field(value, field.name, getattr(value, field.name)) for field in fields(value)}
         return replace(value, **changed)
 
-    def field(self, owner: msgspec.Struct, field: str, value: Any) -> Any:  # noqa: ANN401, PLR0911 - by kind of field
+    def field(self, owner: msgspec.Struct, field: str, value: Any) -> Any:
         if isinstance(value, msgspec.Struct):
             return self.struct(value)
         if isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct):
@@ -133,23 +145,27 @@ class _Walker:
 def collect(steps: Iterable[Step]) -> Names:
     """Return the renaming for everything that these steps name."""
     names = Names()
-    walker = _Walker(names.note)
     for step in steps:
-        for event in step.events:
-            walker.struct(event)
+        names.note_step(step)
     names.freeze()
     return names
 
 
-def anonymise(names: Names, steps: Iterable[Step], engine: Engine | None = None) -> Iterator[tuple[Step, tuple[v.AnyEvent, ...]]]:
-    """Yield every step with its events under the new names, decided anew.
+class Anonymiser:
+    """Takes the steps of a log again under new names."""
 
-    Raises:
-        CannotAnonymise: A decision came out differently.
-    """
-    engine = engine or Engine()
-    walker = _Walker(names.new)
-    for step in steps:
+    def __init__(self, names: Names) -> None:
+        """Begin before the first step."""
+        self._engine = Engine()
+        self._walker = _Walker(names.new)
+
+    def take(self, step: Step) -> tuple[v.AnyEvent, ...]:
+        """Return the events of the next step under the new names, decided anew.
+
+        Raises:
+            CannotAnonymise: A decision came out differently.
+        """
+        engine, walker = self._engine, self._walker
         first = step.events[0] if step.events else None
         if isinstance(first, v.LeaderStarted):
             events = engine.lead(step.time, first.term, first.leader, first.checkpoint_every)
@@ -157,12 +173,52 @@ def anonymise(names: Names, steps: Iterable[Step], engine: Engine | None = None)
             proposals = [_proposal(walker, proposal) for proposal in proposals_of(step)]
             events = engine.step(step.time, proposals, decide=step.decided)
         _must_agree(walker, step, events)
-        yield step, events
+        return events
+
+
+def anonymise(names: Names, steps: Iterable[Step]) -> Iterator[tuple[Step, tuple[v.AnyEvent, ...]]]:
+    """Yield every step with its events under the new names; raises as `Anonymiser.take`."""
+    anonymiser = Anonymiser(names)
+    for step in steps:
+        yield step, anonymiser.take(step)
+
+
+class NamelessLog:
+    """A log without the names that are in another one, with frames of its own: what `events.streams.export.export_log` reads.
+
+    Nothing of the other log's frames stays: neither its id nor its void frames. Times, amounts and decisions do.
+    """
+
+    def __init__(self, history: History, log_id: str) -> None:
+        """Take the log that is to be shown, and the id of the new one, which must not lead to the old one."""
+        self.name = f"{history.log.name} without names"
+        self.partition = history.log.partition
+        self._history = history
+        self._log_id = log_id
+
+    async def read(self, after: int = -1) -> AsyncGenerator[Sequence[Record], None]:
+        """Yield the records of the new log, one batch a step.
+
+        Raises:
+            CannotAnonymise: Names decide in this log.
+        """
+        names = Names()
+        async with aclosing(self._history.steps()) as steps:  # type: ignore[type-var]
+            async for step in steps:
+                names.note_step(step)
+        names.freeze()
+        anonymiser, sealer = Anonymiser(names), Sealer(self._log_id)
+        async with aclosing(self._history.steps()) as steps:  # type: ignore[type-var]
+            async for step in steps:
+                events = anonymiser.take(step)
+                sealed = sealer.seal(step.time, events, decided=step.decided, inbox_next=step.head.inbox_next)
+                yield [record for record in sealed if record.position > after]
 
 
 def _proposal(walker: _Walker, proposal: v.Proposal) -> v.Proposal:
     if proposal.input is None:
-        return replace(proposal, id=walker.path(proposal.id), source=walker.path(proposal.source), raw="", problem="proposal: cannot be read")
+        problem = "proposal: cannot be read"
+        return replace(proposal, id=walker.path(proposal.id), source=walker.path(proposal.source), raw="", problem=problem)
     return replace(
         proposal,
         id=walker.field(proposal, "proposal", proposal.id),
@@ -181,13 +237,13 @@ def _must_agree(walker: _Walker, step: Step, events: tuple[v.AnyEvent, ...]) -> 
             raise CannotAnonymise(message)
 
 
-def _comparable(event: msgspec.Struct) -> Any:  # noqa: ANN401 - builtins
+def _comparable(event: msgspec.Struct) -> Any:
     found = msgspec.to_builtins(event)
     _strip(found)
     return found
 
 
-def _strip(value: Any) -> None:  # noqa: ANN401 - builtins
+def _strip(value: Any) -> None:
     if isinstance(value, dict):
         for field in DERIVED & value.keys():
             del value[field]

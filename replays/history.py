@@ -63,6 +63,10 @@ class History:
             return Engine(state), reader
         return Engine(), ChainReader()
 
+    def use(self, store: SnapshotStore) -> None:
+        """Start from the snapshots in ``store`` from now on."""
+        self._store = store
+
     async def log_id(self) -> str:
         """Return the id of the log, from its first frame; empty when it has none."""
         reader = ChainReader()

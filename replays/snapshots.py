@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from evsched.core.state import State
 
 FORMAT = 1
-KEPT = 3
-"""How many snapshots stay: the newest ones."""
+KEPT = 24
+"""How many snapshots stay: the newest ones, and older ones spread evenly over the log, for those who look back."""
+NEWEST = 3
+"""How many of them are the newest, whatever lies between them."""
 
 _NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{32}\.snapshot")
 _CHECK_DIGITS = 32
@@ -175,6 +177,20 @@ class SnapshotStore:
             disk.close(descriptor)
         disk.rename(draft, final)
         disk.sync_folder(self.folder)
-        for old in self.paths()[self.kept :]:
+        for old in _superfluous(self.paths(), self.kept):
             disk.remove(old)
         return final
+
+
+def _superfluous(paths: list[Path], kept: int) -> list[Path]:
+    """Return the snapshots to be removed so that ``kept`` of these (newest first) stay.
+
+    The newest three stay, and the oldest; of the others that one goes whose neighbours are closest together, the oldest such one.
+    """
+    left = [(int(path.name.partition("-")[0]), path) for path in paths]
+    gone: list[Path] = []
+    while len(left) > kept:
+        inner = range(NEWEST, len(left) - 1)
+        place = min(inner, key=lambda at: (left[at - 1][0] - left[at + 1][0], -at)) if kept > NEWEST else len(left) - 1
+        gone.append(left.pop(place)[1])
+    return gone

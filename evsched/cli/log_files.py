@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter
 
-from events.chain import Step
-from events.streams.export import export_log, import_log
+from events.errors import StreamError
+from events.streams.export import SUFFIXES, ExportedLog, export_log, import_log
 from evsched.cli.answers import DONE, NO, CommandError, emit, say
 from evsched.cli.log import app
-from evsched.cli.logs import HERE, Where, log_of, steps_of, streams_of
+from evsched.cli.logs import HERE, Where, as_command_error, log_of, streams_of
 from evsched.cli.options import Json
-from evsched.core.engine import Engine
-from evsched.service.rebuilding import Warm
-from replays.verify import verify
+from evsched.cli.past import end_of, meter
+from replays.anonymise import CannotAnonymise, NamelessLog
+from replays.checking import Report, check_log
+from replays.history import History
+from replays.moments import format_time
+from replays.verify import verify_log
 
 
 @app.command(name="export")
-async def export(file: Path, /, *, where: Where = HERE) -> None:
+async def export(
+    file: Path, /, *, where: Where = HERE, anonymise: Annotated[bool, Parameter(name="--anonymise", negative=())] = False
+) -> None:
     """Write a log to a new file that can be kept, sent, and read by every command that reads a log.
 
-    **Example**
+    The file is enough to verify, explain and try what-ifs elsewhere.
+
+    **Examples**
 
     `evsched log export monday.jsonl.zst`
+
+    `evsched log export --anonymise to-show-others.jsonl.zst`
 
     Args:
         file: Ends in .jsonl, or .jsonl.zst to be compressed.
         where: Which log.
+        anonymise: Replace all names, consistently, and leave out what people wrote; the decisions stay the same, and `verify`
+            passes. Times and amounts stay.
     """
+    if not file.name.endswith(SUFFIXES):
+        raise CommandError(f"{file}: found another ending, expected {' or '.join(SUFFIXES)}")
     if file.exists():  # noqa: ASYNC240 - before anything runs beside it
         raise CommandError(f"{file}: exists already, expected a new file")
     async with log_of(where) as log:
-        count = await export_log(log, file)
+        nameless = NamelessLog(History(log), uuid.uuid4().hex)
+        try:
+            count = await export_log(nameless if anonymise else log, file)  # type: ignore[arg-type] # all it uses is there
+        except CannotAnonymise as error:
+            raise CommandError(f"--anonymise: {error}", NO) from error
     say(f"{file}: {count} records")
 
 
 @app.command(name="import")
 async def import_(file: Path, /, *, where: Where = HERE) -> None:
-    """Write an exported log into an empty one.
+    """Write an exported log into an empty one, byte for byte, after checking that all of the file holds together.
 
     **Example**
 
@@ -49,9 +68,13 @@ async def import_(file: Path, /, *, where: Where = HERE) -> None:
         file: As `log export` wrote it.
         where: Which log; it must be empty.
     """
+    try:
+        report = await check_log(ExportedLog(file))
+    except StreamError as error:
+        raise as_command_error(error) from error
     async with streams_of(where, create=True) as streams:
         count = await import_log(file, streams.log)
-    say(f"{streams.log.name}: {count} records")
+    say(f"{streams.log.name}: {count} records, frame {report.frames}, hash {report.hash}")
 
 
 @app.command
@@ -61,7 +84,10 @@ async def check(
     decide: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
 ) -> int:
-    """Check that a log holds together: every hash, every number, and every digest that it carries. Exits 3 when it does not.
+    """Check that a log holds together: every hash, number and term, every digest that it carries, and its leader's last sign of
+    life.
+
+    Exits 3 when it does not, and says where.
 
     **Example**
 
@@ -69,30 +95,28 @@ async def check(
 
     Args:
         where: Which log.
-        decide: Decide everything again as well, and compare event by event; exits 1 at the first difference.
+        decide: Decide everything again as well, as `evsched verify` does; exits 1 at the first difference.
         json: One document.
     """
-    warm = Warm()
-    steps: list[Step] = []
     async with log_of(where) as log:
-        if decide:
-            steps = [step async for step in steps_of(log)]
-        await warm.catch_up(log)
-    head = warm.reader.head
-    difference = verify(Engine(), steps) if decide else None
+        with meter("checking", await end_of(log)) as advance:
+            report = await check_log(log, advance)
+        difference = (await verify_log(History(log))).difference if decide else None
     if json:
-        emit(
-            {
-                "log_id": head.log_id,
-                "frames": head.frame,
-                "events": head.next_seq - 1,
-                "ignored": warm.reader.ignored,
-                "digest": warm.engine.state.digest(),
-                "difference": None if difference is None else difference.seq,
-            }
-        )
-    say(f"{head.frame} frames and {head.next_seq - 1} events hold together, {warm.reader.ignored} void frames were passed over")
+        emit(msgspec.to_builtins(report) | {"difference": None if difference is None else difference.seq})
+    else:
+        _show(report)
     if difference is not None:
-        again = difference.decided or difference.error or "nothing"
-        say(f"event {difference.seq}: deciding again gives {again}, the log holds {difference.recorded}")
+        say(f"event {difference.seq}: deciding again gives something else, see `evsched verify`")
     return DONE if difference is None else NO
+
+
+def _show(report: Report) -> None:
+    print(f"log {report.log_id}: {report.frames} frames and {report.events} events hold together")
+    if report.terms:
+        print(f"from {format_time(report.first_time)} to {format_time(report.last_time)}")
+    print(f"{len(report.terms)} terms, {report.digests} digests compared, {report.holes} empty positions")
+    print(f"{report.ignored} void frames passed over{', and an unfinished step at the end' if report.unfinished else ''}")
+    for void in report.voids:
+        print(f"  at position {void.position}: {void.reason}")
+    print(f"frame {report.frames} has hash {report.hash}, the state has digest {report.digest}")

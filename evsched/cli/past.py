@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated, Protocol
-from urllib.parse import unquote, urlsplit
 
 from cyclopts import Parameter
 
 from events.streams import EventLog
-from events.streams.export import SUFFIXES
 from evsched.cli.answers import CommandError, say, talk
 from evsched.cli.logs import Where, data_directory, log_of
 from replays.history import History
@@ -27,11 +25,13 @@ MomentText = Annotated[str, Parameter(allow_leading_hyphen=True)]
 Snapshots = Annotated[
     Path | None,
     Parameter(
-        env_var="EVSCHED_SNAPSHOTS", help="Folder of snapshots to start from; by default where a follower of this log keeps them."
+        env_var="EVSCHED_SNAPSHOTS",
+        help="Folder of snapshots to start from; the one in your data directory by default, where `evsched run` leaves them.",
     ),
 ]
 
 STEPS_BETWEEN_SIGNS = 200
+_PLAIN = re.compile(r"[a-z0-9-]{1,63}")
 
 
 class Meter(Protocol):
@@ -49,29 +49,27 @@ def moment_of(text: str) -> Moment:
         raise CommandError(str(error)) from error
 
 
-def snapshot_folder(where: Where, given: Path | None = None) -> Path | None:
-    """Return the folder in which snapshots of a log lie: the one given, beside a SQLite file, else in your data directory.
-
-    None for an exported file, of which nobody keeps any.
-    """
-    if given is not None:
-        return given
-    if where.url.endswith(SUFFIXES):
+def snapshot_store(folder: Path | None, log_id: str) -> SnapshotStore | None:
+    """Return the snapshots of a log, which lie in a folder of its own below ``folder`` (None: that of your data directory)."""
+    if not _PLAIN.fullmatch(log_id):
         return None
-    parts = urlsplit(where.url)
-    if parts.scheme == "sqlite":
-        path = Path("/" + unquote(parts.path).lstrip("/"))
-        return path.with_name(f"{path.name}.snapshots") / str(where.partition)
-    name = re.sub(r"[^A-Za-z0-9.-]+", "_", f"{parts.netloc}{parts.path}")
-    return data_directory() / "snapshots" / name / str(where.partition)
+    return SnapshotStore((folder or data_directory() / "snapshots") / log_id, say)
 
 
 @asynccontextmanager
 async def history_of(where: Where, snapshots: Path | None = None) -> AsyncIterator[History]:
-    """Open the past of a log and close it afterwards; errors as of `log_of`."""
-    folder = snapshot_folder(where, snapshots)
+    """Open the past of a log and close it afterwards; errors as of `log_of`.
+
+    Args:
+        where: Which log.
+        snapshots: Folder of snapshots of any logs; None: that of your data directory.
+    """
     async with log_of(where) as log:
-        yield History(log, SnapshotStore(folder, say) if folder is not None else None, say)
+        history = History(log, None, say)
+        store = snapshot_store(snapshots, await history.log_id())
+        if store is not None:
+            history.use(store)
+        yield history
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 
@@ -60,20 +61,34 @@ def _die():
 def test_the_newest_snapshot_is_found_and_only_some_are_kept(tmp_path):
     """Three stay; the newest comes first; an upper bound is respected."""
     warnings: list[str] = []
-    store = SnapshotStore(tmp_path, warnings.append)
+    store = SnapshotStore(tmp_path, warnings.append, kept=3)
     for seq in (10, 20, 30, 40):
         saved(store, seq)
     assert [header.seq for header, _ in store.usable(LOG)] == [40, 30, 20]
     assert [header.seq for header, _ in store.usable(LOG, before=35)] == [30, 20]
+    assert [header.seq for header, _ in store.usable(LOG, before_time=1029)] == [20]
     assert next(state for _, state in store.usable(LOG)).nodes.keys() == {"n40"}
     assert warnings == []
+
+
+def test_older_snapshots_are_spread_evenly_over_the_log(tmp_path):
+    """The newest three and the oldest stay, and between them no gap is more than about twice as large as another."""
+    store = SnapshotStore(tmp_path, lambda _: None, kept=8)
+    for seq in range(10, 1010, 10):
+        saved(store, seq)
+    found = [header.seq for header, _ in store.usable(LOG)]
+    assert found[:3] == [1000, 990, 980]
+    assert found[-1] == 10
+    gaps = [newer - older for newer, older in pairwise(found[2:])]
+    assert len(found) == 8
+    assert max(gaps) <= 400
 
 
 def test_a_kill_at_every_step_of_writing_leaves_a_usable_snapshot(tmp_path):
     """Whatever act is the last, the store yields an undamaged state, and the next save works."""
     acts = MortalDisk(10**6)
     warnings: list[str] = []
-    store = SnapshotStore(tmp_path / "count", warnings.append, acts)
+    store = SnapshotStore(tmp_path / "count", warnings.append, acts, kept=3)
     for seq in (10, 20, 30, 40):
         saved(store, seq)
     per_save = acts.acts // 4
@@ -81,8 +96,8 @@ def test_a_kill_at_every_step_of_writing_leaves_a_usable_snapshot(tmp_path):
     for lives in range(per_save + 2):
         folder = tmp_path / str(lives)
         for seq in (10, 20, 30):
-            saved(SnapshotStore(folder, warnings.append), seq)
-        mortal = SnapshotStore(folder, warnings.append, MortalDisk(lives))
+            saved(SnapshotStore(folder, warnings.append, kept=3), seq)
+        mortal = SnapshotStore(folder, warnings.append, MortalDisk(lives), kept=3)
         with suppress(Killed):
             saved(mortal, 40)
         found = [header.seq for header, _ in SnapshotStore(folder, warnings.append).usable(LOG)]
