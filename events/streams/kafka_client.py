@@ -12,22 +12,14 @@ from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka_errors
 
 from events.cloudevents import Headers
-from events.errors import (
-    AccessDenied,
-    AppendRefused,
-    LogDamaged,
-    LogUnreachable,
-    OutcomeUnknown,
-    PositionLost,
-    StreamError,
-    StreamMissing,
-)
-from events.streams.security import KafkaSecurity
+from events.errors import AccessDenied, AppendRefused, LogUnreachable, OutcomeUnknown, PositionLost, StreamError, StreamMissing
+from events.streams.kafka_access import DENIED, REFUSED, KafkaAccess, explained, meaning, said
+
+__all__ = ["GOODBYE_S", "KafkaAccess", "Message", "PartitionReader", "PartitionWriter"]
 
 MAX_REQUEST_BYTES = 1_000_000
 """What brokers take by default is a little more."""
@@ -37,47 +29,6 @@ FETCH_BYTES = 8_000_000
 GOODBYE_S = 2.0
 
 T = TypeVar("T")
-
-_DENIED = (
-    kafka_errors.TopicAuthorizationFailedError,
-    kafka_errors.ClusterAuthorizationFailedError,
-    kafka_errors.GroupAuthorizationFailedError,
-    kafka_errors.SaslAuthenticationFailed,
-    kafka_errors.AuthenticationFailedError,
-    kafka_errors.AuthenticationMethodNotSupported,
-    kafka_errors.UnsupportedSaslMechanismError,
-    kafka_errors.IllegalSaslStateError,
-)
-_REFUSED = (
-    kafka_errors.MessageSizeTooLargeError,
-    kafka_errors.RecordListTooLargeError,
-    kafka_errors.RecordTooLargeError,
-    kafka_errors.InvalidTimestampError,
-    kafka_errors.PolicyViolationError,
-    kafka_errors.UnsupportedForMessageFormatError,
-)
-
-
-class KafkaAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the broker is and how to talk to it.
-
-    Attributes:
-        bootstrap: ``host:port``, several with commas.
-        timeout: Deadline of each call, seconds.
-    """
-
-    bootstrap: str
-    security: KafkaSecurity = KafkaSecurity()
-    timeout: float = 10.0
-
-    def options(self) -> dict[str, Any]:
-        """Return the arguments that every client takes."""
-        return {
-            "bootstrap_servers": self.bootstrap,
-            "request_timeout_ms": round(self.timeout * 1000),
-            "client_id": "evsched",
-            **self.security.client_options(),
-        }
 
 
 class Message(NamedTuple):
@@ -128,15 +79,15 @@ class PartitionWriter:
         return future
 
     def _failure(self, error: Exception, *, anything_sent: bool) -> StreamError:
-        if isinstance(error, _REFUSED):
-            return AppendRefused(self.topic, _said(error))
-        if isinstance(error, _DENIED):
-            return AccessDenied(self.topic, _said(error))
+        if isinstance(error, REFUSED):
+            return AppendRefused(self.topic, said(error))
+        if isinstance(error, DENIED):
+            return AccessDenied(self.topic, said(error))
         if not anything_sent:
             return meaning(error, self.topic)
         if isinstance(error, TimeoutError):
             return OutcomeUnknown(self.topic, f"no answer within {self._access.timeout} s")
-        return OutcomeUnknown(self.topic, _said(error))
+        return OutcomeUnknown(self.topic, said(error))
 
     async def _started(self) -> AIOKafkaProducer:
         async with self._starting:
@@ -158,7 +109,7 @@ class PartitionWriter:
             except BaseException as error:
                 self._discard(producer)
                 if isinstance(error, Exception):
-                    raise meaning(error, self.topic) from error
+                    raise meaning(await explained(error, self._access), self.topic) from error
                 raise
             if self._partition not in known:
                 self._discard(producer)
@@ -272,7 +223,7 @@ class PartitionReader:
             if isinstance(error, kafka_errors.OffsetOutOfRangeError):
                 raise PositionLost(position, f"topic {self.topic} does not hold it any more") from error
             if isinstance(error, Exception):
-                raise meaning(error, self.topic) from error
+                raise meaning(await explained(error, self._access), self.topic) from error
             raise
 
     async def _forget(self) -> None:
@@ -284,23 +235,6 @@ class PartitionReader:
         """Let go of the connection."""
         async with self._busy:
             await self._forget()
-
-
-def meaning(error: Exception, name: str) -> StreamError:
-    """Return what an error of the client means when nothing was written."""
-    if isinstance(error, StreamError):
-        return error
-    if isinstance(error, _DENIED):
-        return AccessDenied(name, _said(error))
-    if isinstance(error, kafka_errors.UnknownTopicOrPartitionError):
-        return StreamMissing(name)
-    if isinstance(error, kafka_errors.CorruptRecordException):
-        return LogDamaged(-1, f"topic {name}: {_said(error)}")
-    return LogUnreachable(name, "no answer in time" if isinstance(error, TimeoutError) else _said(error))
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _look_away(future: asyncio.Future[Any]) -> None:

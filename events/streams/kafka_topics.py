@@ -17,7 +17,7 @@ from aiokafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionErro
 from aiokafka.protocol.metadata import MetadataRequest
 
 from events.errors import AccessDenied, AppendRefused, StreamMissing, TopicMisconfigured
-from events.streams.kafka_client import KafkaAccess, meaning
+from events.streams.kafka_access import KafkaAccess, explained, meaning
 
 MESSAGE_BYTES = 1_048_588
 SAFE_REPLICAS = 3
@@ -189,6 +189,6 @@ async def _admin(access: KafkaAccess, name: str) -> AsyncIterator[AIOKafkaAdminC
             await admin.start()
             yield admin
     except Exception as error:
-        raise meaning(error, name) from error
+        raise meaning(await explained(error, access), name) from error
     finally:
         await admin.close()

@@ -1,0 +1,103 @@
+"""Getting at a Kafka broker: where it is, who we are, and what its client's errors mean."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import msgspec
+from aiokafka import errors as kafka_errors
+from aiokafka.conn import collect_hosts, create_conn
+
+from events.errors import AccessDenied, LogDamaged, LogUnreachable, StreamError, StreamMissing
+from events.streams.security import KafkaSecurity
+
+DENIED = (
+    kafka_errors.TopicAuthorizationFailedError,
+    kafka_errors.ClusterAuthorizationFailedError,
+    kafka_errors.GroupAuthorizationFailedError,
+    kafka_errors.SaslAuthenticationFailed,
+    kafka_errors.AuthenticationFailedError,
+    kafka_errors.AuthenticationMethodNotSupported,
+    kafka_errors.UnsupportedSaslMechanismError,
+    kafka_errors.IllegalSaslStateError,
+)
+"""Errors of who has no right, or no name."""
+REFUSED = (
+    kafka_errors.MessageSizeTooLargeError,
+    kafka_errors.RecordListTooLargeError,
+    kafka_errors.RecordTooLargeError,
+    kafka_errors.InvalidTimestampError,
+    kafka_errors.PolicyViolationError,
+    kafka_errors.UnsupportedForMessageFormatError,
+)
+"""Errors that mean: definitely not written."""
+
+
+class KafkaAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the broker is and how to talk to it.
+
+    Attributes:
+        bootstrap: ``host:port``, several with commas.
+        timeout: Deadline of each call, seconds.
+    """
+
+    bootstrap: str
+    security: KafkaSecurity = KafkaSecurity()
+    timeout: float = 10.0
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments that every client takes."""
+        return {
+            "bootstrap_servers": self.bootstrap,
+            "request_timeout_ms": round(self.timeout * 1000),
+            "client_id": "evsched",
+            **self.security.client_options(),
+        }
+
+
+async def explained(error: Exception, access: KafkaAccess) -> Exception:
+    """Return why no broker could be reached: the client says only that there was none, so one more connection is tried."""
+    none_there: bool = isinstance(error, kafka_errors.KafkaConnectionError)
+    if not none_there:
+        return error
+    options = access.options()
+    hosts = collect_hosts(options.pop("bootstrap_servers"), randomize=False)
+    reason: Exception = error
+    for host, port, _family in hosts:
+        try:
+            async with asyncio.timeout(access.timeout):
+                connection = await create_conn(host, port, **options)
+        except (OSError, kafka_errors.KafkaError) as found:
+            reason = found
+        else:
+            connection.close()
+            return error
+    return reason
+
+
+def meaning(error: Exception, name: str) -> StreamError:
+    """Return what an error of the client means when nothing was written."""
+    if isinstance(error, StreamError):
+        return error
+    if isinstance(error, DENIED):
+        return AccessDenied(name, said(error))
+    if isinstance(error, kafka_errors.UnknownTopicOrPartitionError):
+        return StreamMissing(name)
+    if isinstance(error, kafka_errors.CorruptRecordException):
+        return LogDamaged(-1, f"topic {name}: {said(error)}")
+    return LogUnreachable(name, "no answer in time" if isinstance(error, TimeoutError) else said(error))
+
+
+def said(error: Exception) -> str:
+    """Return an error of the client as text, its kind included."""
+    return f"{type(error).__name__}: {error}"
+
+
+def _no_secrets(record: logging.LogRecord) -> bool:
+    """Refuse what the client's connections log for its own developers: it would hold passwords as they are sent."""
+    return record.levelno > logging.DEBUG
+
+
+logging.getLogger("aiokafka.conn").addFilter(_no_secrets)
