@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 REMEMBERED_PROPOSALS = 16_384
 """How many proposal ids are kept to recognise repetitions."""
 
+YOUNG_KEPT = 50_000
+"""How many asks are noted before they are sorted by when they become old enough to preempt."""
+
 
 class State:
     """Everything the scheduler knows.
@@ -85,7 +88,7 @@ class State:
         self.arriving: dict[str, ApplicationSubmitted] = {}
         self._recent: deque[str] = deque()
         self._recent_set: dict[str, None] = {}
-        self._ripe: list[tuple[int, str]] = []
+        self._ripe: list[tuple[int, str]] | None = None
         self.columns: Columns | None = None
         self.order: Order | None = None
         self.victims: Victims | None = None
@@ -145,13 +148,24 @@ class State:
 
     def ripens(self, ask: Ask) -> None:
         """Note when an ask becomes old enough to preempt (seed preemption_design: the delay runs from its creation)."""
-        if ask.may_preempt and not ask.preempted:
-            heappush(self._ripe, (self.ripe_at(ask), ask.id))
+        ripe = self._ripe
+        if ripe is not None and ask.may_preempt and not ask.preempted:
+            heappush(ripe, (self.ripe_at(ask), ask.id))
+            if len(ripe) > 4 * len(self.asks) + 4096:
+                self._ripe = None
 
     def ripen_all(self) -> None:
-        """Note it anew for all asks, after a configuration change or a restart."""
-        self._ripe = [(self.ripe_at(ask), ask.id) for ask in self.asks.values() if ask.may_preempt and not ask.preempted]
-        heapify(self._ripe)
+        """Note it anew for all asks, after a configuration change or a restart: when it is next asked for, a replay does not."""
+        self._ripe = None
+
+    def _ripening(self) -> list[tuple[int, str]]:
+        """Return the heap of when asks become old enough, built when it is not there."""
+        ripe = self._ripe
+        if ripe is None:
+            ripe = [(self.ripe_at(ask), ask.id) for ask in self.asks.values() if ask.may_preempt and not ask.preempted]
+            heapify(ripe)
+            self._ripe = ripe
+        return ripe
 
     def next_preemption(self, interval_ms: int) -> int | None:
         """Return when the next preemption cycle is due, None when nobody waits for one.
@@ -159,7 +173,7 @@ class State:
         An ask that has just become old enough is looked at when that happens, but no two cycles come within ``interval_ms``;
         asks that were tried in vain are looked at again once something changed.
         """
-        ripe, asks = self._ripe, self.asks
+        ripe, asks = self._ripening(), self.asks
         while ripe and ((ask := asks.get(ripe[0][1])) is None or self._no_turn(ask, ripe[0][0])):
             heappop(ripe)
         pace = self.last_cycle + interval_ms

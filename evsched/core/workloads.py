@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evsched.core.resources import Pairs, Shape
 
 
-class Ask(Struct, gc=False, kw_only=True):
+class Ask(Struct, gc=False):
     """A task that waits.
 
     Attributes:
@@ -52,7 +52,7 @@ class Ask(Struct, gc=False, kw_only=True):
     preempted: bool = False
 
 
-class Allocation(Struct, gc=False, kw_only=True):
+class Allocation(Struct, gc=False):
     """A task that runs.
 
     Attributes:
@@ -83,6 +83,7 @@ class Allocation(Struct, gc=False, kw_only=True):
     originator: bool = False
     required_node: str | None = None
     uid: str = ""
+    ask_shape: int = 0
     told: int = 0
     victim_of: str = ""
     quota_of: str = ""
@@ -90,7 +91,6 @@ class Allocation(Struct, gc=False, kw_only=True):
     evicted: bool = False
     podsets: tuple[PodSet, ...] = ()
     flavors: dict[str, str] | None = None
-    ask_shape: int = 0
     local_queue: str = ""
 
 

@@ -57,25 +57,25 @@ def allocation_bound(state: State, event: v.AllocationBound) -> None:
     if event.flavors is not None or event.podsets:
         resources = state.types.shapes[ask.shape].resources
         shape_index = state.shape(flavored_total(resources, event.flavors, event.podsets)).index
+    # Given by place, as in `asks.ask_submitted`.
     allocation = Allocation(
-        id=ask.id,
-        application=ask.application,
-        queue=ask.queue,
-        node=event.node,
-        shape=shape_index,
-        ask_shape=ask.shape,
-        priority=ask.priority,
-        created=ask.created,
-        bound=state.time,
-        seq=event.seq,
-        allow_preemption=ask.allow_preemption,
-        originator=ask.originator,
-        required_node=ask.required_node,
-        uid=ask.uid,
-        podsets=event.podsets,
-        flavors=event.flavors,
-        local_queue=ask.local_queue,
+        ask.id,
+        ask.application,
+        ask.queue,
+        event.node,
+        shape_index,
+        ask.priority,
+        ask.created,
+        state.time,
+        event.seq,
+        ask.allow_preemption,
+        ask.originator,
+        ask.required_node,
+        ask.uid,
+        ask.shape,
     )
+    if event.flavors is not None or event.podsets:
+        allocation.podsets, allocation.flavors, allocation.local_queue = event.podsets, event.flavors, ask.local_queue
     run(state, state.applications[ask.application], allocation)
 
 
