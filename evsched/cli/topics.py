@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from events.errors import StreamError
 from events.streams import open_streams
-from evsched.cli.answers import emit, say
+from evsched.cli.answers import CommandError, emit, say
 from evsched.cli.logs import HERE, Where, as_command_error
 from evsched.cli.options import Json
 
@@ -50,7 +50,10 @@ async def check(*, where: Where = HERE, partitions: Partitions = 1, json: Json =
 
 
 async def _each(where: Where, partitions: int, *, json: bool, make: bool) -> None:
-    for partition in range(partitions):
+    if partitions < 1:
+        raise CommandError(f"--partitions: found {partitions}, expected 1 or more")
+    # The last one first: making it makes as many as it takes for it to be among them.
+    for partition in reversed(range(partitions)):
         try:
             async with open_streams(where.url, partition, where.security) as streams:
                 await (streams.log.create() if make else streams.log.check())
