@@ -1,7 +1,7 @@
 """Kills, pauses, lost answers and wrong clocks at random, in virtual time: nothing is lost, doubled or decided twice.
 
-Each seed is a story of its own: processes come and go on one log while tenants and a cluster propose. A kill happens at any call of
-the log or the inbox, before or after it takes effect.
+Each seed is a story of its own: processes come and go on one log while tenants and a cluster propose. A kill happens at any call
+of the log or the inbox, before or after it takes effect.
 """
 
 import asyncio

@@ -12,7 +12,7 @@ from evsched.service.leading import Pace
 from tests.service.histories import check
 from tests.service.inputs import ask, cluster, queues
 from tests.service.processes import Process
-from tests.service.virtual import START_MS, simulate
+from tests.service.virtual import START_MS, simulate, until
 
 PACE = Pace(beat=0.5, lease=2.5)
 
@@ -81,8 +81,7 @@ def test_a_standby_waits_for_the_lease_of_a_leader_that_was_killed():
         assert second.member.engine.state.digest() == first.member.engine.state.digest()
         await first.kill()
         killed = asyncio.get_running_loop().time()
-        while second.member.role != "leading":
-            await asyncio.sleep(0.05)
+        await until(lambda: second.member.role == "leading")
         waited = asyncio.get_running_loop().time() - killed
         assert PACE.lease - PACE.beat <= waited <= PACE.lease + PACE.beat
         history = await world.end()
@@ -102,8 +101,7 @@ def test_after_a_graceful_stop_nobody_waits():
         await asyncio.sleep(1)
         await first.stop()
         stopped = asyncio.get_running_loop().time()
-        while second.member.role != "leading":
-            await asyncio.sleep(0.01)
+        await until(lambda: second.member.role == "leading")
         assert asyncio.get_running_loop().time() - stopped < PACE.beat
         await world.end()
 

@@ -73,3 +73,10 @@ def simulate(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end in virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
+
+
+async def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Return as soon as this holds; raises TimeoutError when it does not within this time."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110 - what is waited for tells nobody
+            await asyncio.sleep(0.01)

@@ -1,0 +1,111 @@
+"""Forks leaders over a SQLite file and kills them with SIGKILL at random instants, while another process proposes.
+
+``python -m tests.service.slaughter FOLDER KILLS SEED``. Forking spares each leader the start of Python, so that a thousand of them die
+in a minute. Every leader writes the hash of each step it believes to be in the log to ``FOLDER/acknowledged``. The producer writes the
+number of its proposals that were taken to ``FOLDER/proposed`` when it is told to stop (SIGTERM).
+"""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+
+from events.chain import ChainReader
+from events.streams import open_streams
+from events.streams.reading import read_steps
+from evsched.service.emulate import Agent
+from evsched.service.leading import Pace
+from evsched.service.logs import configure
+from evsched.service.member import Member
+from evsched.service.rebuilding import Snapshots
+from evsched.service.surroundings import SystemClock
+from tests.service.inputs import ask, cluster, queues
+
+LONGEST_LIFE_S = 0.1
+LEASE_S = 0.2
+"""A leader that dies between its fence and its first heartbeat is waited for; the next one then gets a life that is long enough."""
+PAUSE_S = 0.02
+
+
+def fork(main: Coroutine[None, None, None], errors: Path) -> int:
+    """Run a coroutine in a process of its own, its standard error in a file; return the process's number."""
+    number = os.fork()
+    if number:
+        main.close()
+        return number
+    try:
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
+        configure("json", verbose=True)
+        asyncio.run(main)
+        os._exit(0)
+    except BaseException as error:
+        os.write(2, f"died: {error!r}\n".encode())
+        raise
+    finally:
+        os._exit(1)
+
+
+async def lead(url: str, folder: Path) -> None:
+    """Be a member until killed, or until told to stop."""
+    async with open_streams(url) as streams:
+        snapshots = Snapshots(folder / "snapshots", every=500)
+        member = Member(streams, SystemClock(), pace=Pace(beat=LEASE_S / 4, lease=LEASE_S, checkpoint_every=100), snapshots=snapshots)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, member.stop)
+        await member.run()
+
+
+async def propose(url: str, folder: Path, seed: int) -> None:
+    """Propose what tenants and a cluster would, until told to stop."""
+    chance = random.Random(seed)
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    agent, reader, count = Agent(grace_ms=100, default_life_ms=400), ChainReader(), 0
+    async with open_streams(url) as streams:
+        await streams.inbox.propose(cluster(), "tenants")
+        while not stopped.is_set():
+            count += 1
+            inputs = [ask(f"t{count}", chance.choice(["web", "research"]), chance.choice([1, 2]))]
+            if chance.random() < 0.05:
+                inputs.append(queues(chance.choice([4, 10]), "1s", f"queues:{count}"))
+            async for steps in read_steps(streams.log, reader):
+                for step in steps:
+                    for event in step.events:
+                        agent.take(event, step.time)
+            inputs += agent.owed(time.time_ns() // 1_000_000)
+            await streams.inbox.propose(inputs, "tenants")
+            await asyncio.sleep(PAUSE_S)
+        (folder / "proposed").write_text(str(await streams.inbox.end()))
+
+
+def main(folder: Path, kills: int, seed: int) -> None:
+    """Kill that many leaders, then let one answer what is left."""
+    url, chance = f"sqlite:///{folder / 'log.db'}", random.Random(seed)
+
+    async def create() -> None:
+        async with open_streams(url) as streams:
+            await streams.log.create()
+
+    asyncio.run(create())
+    producer = fork(propose(url, folder, seed), folder / "producer")
+    said, size = folder / "acknowledged", 0
+    for _ in range(kills):
+        wait = 0.0 if not size or said.stat().st_size > size else LEASE_S * 1.5
+        size = said.stat().st_size if said.exists() else 0
+        leader = fork(lead(url, folder), said)
+        time.sleep(wait + chance.uniform(0, LONGEST_LIFE_S))
+        os.kill(leader, signal.SIGKILL)
+        os.waitpid(leader, 0)
+    os.kill(producer, signal.SIGTERM)
+    assert os.waitpid(producer, 0)[1] == 0
+    last = fork(lead(url, folder), said)
+    time.sleep(2)
+    os.kill(last, signal.SIGTERM)
+    assert os.waitpid(last, 0)[1] == 0
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,63 @@
+"""Real processes over a SQLite file, killed with SIGKILL: no acknowledged decision is lost or doubled, and timers go on."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from events.streams import open_streams
+from events.vocabulary import LeaderStarted
+from tests.service.histories import check
+
+KILLS = 300
+EVSCHED = Path(sys.executable).with_name("evsched")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def acknowledged(file: Path) -> list[str]:
+    """Return the hashes of the steps that leaders believed to be in the log; a line that a kill cut short does not count."""
+    found = []
+    for line in file.read_text().split("\n")[:-1]:
+        try:
+            said = json.loads(line)
+        except ValueError:
+            assert "died" not in line, line
+            continue
+        if said["event"] == "step":
+            found.append(said["hash"])
+        assert said["level"] != "critical", line
+    return found
+
+
+def digest(url: str, hash_seed: int, *options: str) -> str:
+    """Return the digest that a reader of its own, with its own hash seed, arrives at."""
+    said = subprocess.run(
+        [EVSCHED, "status", "--log", url, "--json", *options],
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert said.returncode == 0, said.stderr
+    return json.loads(said.stdout)["digest"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_leaders_killed_at_any_instant_lose_nothing(seed, tmp_path):
+    """Hundreds of leaders of their own processes die while others propose; what one of them acknowledged is in the log."""
+    command = [sys.executable, "-m", "tests.service.slaughter", str(tmp_path), str(KILLS), str(seed)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=110)
+    assert done.returncode == 0, done.stderr
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    hashes = acknowledged(tmp_path / "acknowledged")
+    async with open_streams(url) as streams:
+        history = await check(streams, hashes)
+        assert history.steps[-1].head.inbox_next == await streams.inbox.end()
+    assert len(history.only(LeaderStarted)) > KILLS / 4
+    assert len(hashes) > KILLS / 4
+    assert digest(url, 1) == digest(url, 2) == history.digest
