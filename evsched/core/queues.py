@@ -1,8 +1,8 @@
 """The queue tree: one model for both policy families.
 
-A YuniKorn queue and a Kueue ClusterQueue are leaves, parent queues and cohorts are inner nodes. Amounts are kept along the path to
-the root as events are applied; nothing is ever recomputed by a scan. What a leaf keeps back for itself (`kept`: a Kueue lending
-limit) does not count as usage of its parents; YuniKorn queues keep nothing back, and then a parent's usage is the plain sum.
+A YuniKorn queue and a Kueue ClusterQueue are leaves, parent queues and cohorts are inner nodes. Amounts are kept along the path
+to the root as events are applied; nothing is ever recomputed by a scan. The sums here are plain; what a lending limit keeps back
+from a cohort is the matter of `Queue.quota`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from evsched.core.settings import QueueSettings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from events.configuration import LimitSpec, TemplateSpec
     from evsched.core.kueue.model import Quota
     from evsched.core.resources import Pairs
     from evsched.core.workloads import Application
-    from events.configuration import LimitSpec, TemplateSpec
 
 
 class Queue:
@@ -30,6 +30,7 @@ class Queue:
         usage: What runs here and below, by type index, allocations that were told to go included.
         pending: What waits here and below.
         preempting: The part of ``usage`` that was told to go.
+        usages, pendings: Those vectors of all queues of ``lineage``, for the reducer; vectors are only ever changed in place.
         claimed: What asks in flight (their victims were told to go) will use.
         applications: Of a leaf, by id.
         draining: No longer in the configuration, but still in use.
@@ -37,9 +38,9 @@ class Queue:
     """
 
     __slots__ = (
-        "admin_acl", "applications", "children", "claimed", "depth", "draining", "dynamic", "guaranteed", "leaf", "limits", "lineage",
-        "max_applications", "maximum", "name", "order", "parent", "path", "pending", "pending_asks", "preempting", "quota", "settings",
-        "submit_acl", "template", "usage",
+        "admin_acl", "applications", "children", "claimed", "depth", "draining", "dynamic", "guaranteed", "leaf", "limits",
+        "lineage", "max_applications", "maximum", "name", "order", "parent", "path", "pending", "pending_asks", "pendings",
+        "preempting", "quota", "settings", "submit_acl", "template", "usage", "usages",
     )  # fmt: skip
 
     def __init__(self, path: str, name: str, parent: Queue | None, *, leaf: bool) -> None:
@@ -66,6 +67,8 @@ class Queue:
         self.pending: list[int] = []
         self.preempting: list[int] = []
         self.claimed: list[int] = []
+        self.usages: tuple[list[int], ...] = (self.usage, *(parent.usages if parent is not None else ()))
+        self.pendings: tuple[list[int], ...] = (self.pending, *(parent.pendings if parent is not None else ()))
         self.pending_asks = 0
         self.applications: dict[str, Application] = {}
         self.quota: Quota | None = None
@@ -106,9 +109,8 @@ class Queue:
 
 def use(leaf: Queue, pairs: Pairs) -> None:
     """Count an allocation in ``leaf`` along its path to the root."""
-    for queue in leaf.lineage:
-        usage = queue.usage
-        for index, amount in pairs:
+    for index, amount in pairs:
+        for usage in leaf.usages:
             usage[index] += amount
     if leaf.quota is not None:
         leaf.quota.use(pairs)
@@ -116,9 +118,8 @@ def use(leaf: Queue, pairs: Pairs) -> None:
 
 def release(leaf: Queue, pairs: Pairs) -> None:
     """Take an allocation in ``leaf`` off along its path to the root."""
-    for queue in leaf.lineage:
-        usage = queue.usage
-        for index, amount in pairs:
+    for index, amount in pairs:
+        for usage in leaf.usages:
             usage[index] -= amount
     if leaf.quota is not None:
         leaf.quota.release(pairs)
@@ -128,8 +129,8 @@ def wait(leaf: Queue, pairs: Pairs) -> None:
     """Count an ask that waits in ``leaf`` along its path to the root."""
     for queue in leaf.lineage:
         queue.pending_asks += 1
-        pending = queue.pending
-        for index, amount in pairs:
+    for index, amount in pairs:
+        for pending in leaf.pendings:
             pending[index] += amount
 
 
@@ -137,9 +138,19 @@ def unwait(leaf: Queue, pairs: Pairs) -> None:
     """Take an ask that no longer waits in ``leaf`` off along its path to the root."""
     for queue in leaf.lineage:
         queue.pending_asks -= 1
-        pending = queue.pending
+    for index, amount in pairs:
+        for pending in leaf.pendings:
+            pending[index] -= amount
+
+
+def begin(leaf: Queue, pairs: Pairs) -> None:
+    """Count an ask that was bound with the amounts it asked for: `unwait` and `use` in one go."""
+    for queue in leaf.lineage:
+        queue.pending_asks -= 1
+        pending, usage = queue.pending, queue.usage
         for index, amount in pairs:
             pending[index] -= amount
+            usage[index] += amount
 
 
 def tell(leaf: Queue, pairs: Pairs, sign: int) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from evsched.core import queues as q
 from evsched.core.folding.applications import application_of, forget_if_done
-from evsched.core.folding.asks import total, unask
+from evsched.core.folding.asks import take_out, total
 from evsched.core.folding.cluster import stir
 from evsched.core.folding.preemptions import left
-from evsched.core.resources import add, subtract
+from evsched.core.resources import subtract
 from evsched.core.workloads import Allocation
 
 if TYPE_CHECKING:
@@ -47,12 +47,14 @@ def allocation_restored(state: State, event: v.AllocationRestored) -> None:
         local_queue=event.queue if event.queue in state.local_queues else "",
     )
     application.created = min(application.created, allocation.created)
-    run(state, application, allocation)
+    q.use(application.leaf, state.types.shapes[allocation.shape].pairs)
+    _run(state, application, allocation)
 
 
 def allocation_bound(state: State, event: v.AllocationBound) -> None:
     """An ask got its resources."""
-    ask = unask(state, event.ask)
+    application = state.applications[state.asks[event.ask].application]
+    ask = take_out(state, application, event.ask)
     shape_index = ask.shape
     if event.flavors is not None or event.podsets:
         resources = state.types.shapes[ask.shape].resources
@@ -76,7 +78,13 @@ def allocation_bound(state: State, event: v.AllocationBound) -> None:
     )
     if event.flavors is not None or event.podsets:
         allocation.podsets, allocation.flavors, allocation.local_queue = event.podsets, event.flavors, ask.local_queue
-    run(state, state.applications[ask.application], allocation)
+    shapes = state.types.shapes
+    if application.leaf.quota is None and shape_index == ask.shape:
+        q.begin(application.leaf, shapes[shape_index].pairs)
+    else:
+        q.unwait(application.leaf, shapes[ask.shape].pairs)
+        q.use(application.leaf, shapes[shape_index].pairs)
+    _run(state, application, allocation)
 
 
 def allocation_released(state: State, event: v.AllocationReleased) -> None:
@@ -112,22 +120,24 @@ def allocation_released(state: State, event: v.AllocationReleased) -> None:
     state.changed = True
 
 
-def run(state: State, application: Application, allocation: Allocation) -> None:
-    """Count an allocation everywhere."""
+def _run(state: State, application: Application, allocation: Allocation) -> None:
+    """Count an allocation everywhere but along its queues."""
     pairs = state.types.shapes[allocation.shape].pairs
     state.allocations[allocation.id] = allocation
     application.allocations[allocation.id] = allocation
-    add(application.usage, pairs)
-    leaf = application.leaf
-    q.use(leaf, pairs)
+    usage = application.usage
+    for index, amount in pairs:
+        usage[index] += amount
     if allocation.node is not None:
         node = state.nodes[allocation.node]
         node.allocations[allocation.id] = allocation
-        add(node.used, pairs)
+        used = node.used
+        for index, amount in pairs:
+            used[index] += amount
         if state.columns is not None:
             state.columns.node_changed(node)
     if allocation.told:
-        q.tell(leaf, pairs, 1)
+        q.tell(application.leaf, pairs, 1)
     if state.order is not None:
         state.order.used(application)
     if state.limits is not None:

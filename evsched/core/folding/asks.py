@@ -13,6 +13,7 @@ from evsched.core.workloads import Ask
 if TYPE_CHECKING:
     from events import vocabulary as v
     from evsched.core.state import State
+    from evsched.core.workloads import Application
 
 
 def ask_submitted(state: State, event: v.AskSubmitted) -> None:
@@ -40,8 +41,7 @@ def ask_submitted(state: State, event: v.AskSubmitted) -> None:
         ask.local_queue = event.queue if event.queue in state.local_queues else ""
     state.asks[ask.id] = ask
     application.asks[ask.id] = ask
-    if ask.created < application.created:
-        application.created = ask.created
+    application.created = min(application.created, ask.created)
     priorities = application.priorities
     priorities[ask.priority] = priorities.get(ask.priority, 0) + 1
     q.wait(leaf, shape.pairs)
@@ -59,9 +59,15 @@ def ask_withdrawn(state: State, event: v.AskWithdrawn) -> None:
 
 
 def unask(state: State, ask_id: str) -> Ask:
-    """Take an ask out of what waits and return it."""
+    """Take an ask out of what waits, along its queues too, and return it."""
+    ask = take_out(state, state.applications[state.asks[ask_id].application], ask_id)
+    q.unwait(state.queues[ask.queue], state.types.shapes[ask.shape].pairs)
+    return ask
+
+
+def take_out(state: State, application: Application, ask_id: str) -> Ask:
+    """Take an ask out of what waits but for the sums of its queues, and return it."""
     ask = state.asks.pop(ask_id)
-    application = state.applications[ask.application]
     del application.asks[ask_id]
     priorities = application.priorities
     left = priorities[ask.priority] - 1
@@ -69,13 +75,11 @@ def unask(state: State, ask_id: str) -> Ask:
         priorities[ask.priority] = left
     else:
         del priorities[ask.priority]
-    pairs = state.types.shapes[ask.shape].pairs
-    q.unwait(application.leaf, pairs)
     if state.tried:
         state.tried.pop(ask_id, None)
     if ask_id in state.preemptions:
         del state.preemptions[ask_id]
-        q.claim(application.leaf, pairs, -1)
+        q.claim(application.leaf, state.types.shapes[ask.shape].pairs, -1)
         if state.order is not None:
             state.order.freed(application)
     if ask_id in state.reservations:
