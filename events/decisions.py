@@ -133,11 +133,13 @@ class PreemptionFailed(Event, frozen=True, kw_only=True):
 
     Attributes:
         cut: True when the search ended at its budget, so that a plan may exist after all.
+        until: It waits for room that is being freed for others, but no longer than until then; None: that is not why.
     """
 
     ask: str
     reason: str
     cut: bool = False
+    until: Moment | None = None
 
 
 class EvictionRepeated(Event, frozen=True, kw_only=True):

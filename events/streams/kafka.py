@@ -16,7 +16,7 @@ import msgspec
 from events.cloudevents import InboxRecord, frame_headers, proposal_headers, proposals, read_proposal, record_of_message
 from events.errors import AppendRefused, ConfigurationError, LogDamaged, PositionLost
 from events.frame import UNREADABLE, decode_header
-from events.streams.kafka_client import KafkaAccess, Message, PartitionReader, PartitionWriter
+from events.streams.kafka_client import KafkaAccess, Message, PartitionEnd, PartitionReader, PartitionWriter
 from events.streams.kafka_topics import check_topics, create_topics, must_exist, topic_names
 from events.streams.protocols import BEFORE_FIRST, Heartbeat, Record, Streams
 from events.streams.security import KafkaSecurity
@@ -53,8 +53,7 @@ class KafkaLog:
         self._topic = names.log
         self._writer = PartitionWriter(access, names.log, partition)
         self._beats = PartitionWriter(access, names.heartbeat, partition)
-        self._ends = PartitionReader(access, names.log, partition)
-        self._beat_ends = PartitionReader(access, names.heartbeat, partition)
+        self._end = PartitionEnd(access, names.log, partition)
         self._beat_reader = PartitionReader(access, names.heartbeat, partition)
         self._last_beat: tuple[int, Heartbeat | None] = (0, None)
         self._checked = False
@@ -117,7 +116,7 @@ class KafkaLog:
     async def end(self) -> int:
         """See `EventLog.end`."""
         await self._once_checked()
-        return await self._ends.end()
+        return await self._end.end()
 
     async def heartbeat(self, beat: Heartbeat) -> None:
         """See `EventLog.heartbeat`."""
@@ -127,7 +126,7 @@ class KafkaLog:
     async def last_heartbeat(self) -> Heartbeat | None:
         """See `EventLog.last_heartbeat`."""
         await self._once_checked()
-        end = await self._beat_ends.end()
+        end = await self._beat_reader.end()
         known, beat = self._last_beat
         if end == known:
             return beat
@@ -144,7 +143,7 @@ class KafkaLog:
 
     async def close(self) -> None:
         """See `EventLog.close`."""
-        parts = (self._writer, self._beats, self._ends, self._beat_ends, self._beat_reader)
+        parts = (self._writer, self._beats, self._end, self._beat_reader)
         await asyncio.gather(*(part.close() for part in parts))
 
 
@@ -159,7 +158,6 @@ class KafkaInbox:
         self._topic = names.inbox
         self._writer = PartitionWriter(access, names.inbox, partition)
         self._reader = PartitionReader(access, names.inbox, partition)
-        self._ends = PartitionReader(access, names.inbox, partition)
         self._exists = False
 
     async def propose(self, inputs: Sequence[AnyInput], source: str = "") -> tuple[int, ...]:
@@ -183,7 +181,7 @@ class KafkaInbox:
     async def end(self) -> int:
         """See `Inbox.end`."""
         await self._once_there()
-        return await self._ends.end()
+        return await self._reader.end()
 
     async def _once_there(self) -> None:
         # A producer may have no right to see a topic's settings, so here it only has to exist.
@@ -193,7 +191,7 @@ class KafkaInbox:
 
     async def close(self) -> None:
         """See `Inbox.close`."""
-        await asyncio.gather(*(part.close() for part in (self._writer, self._reader, self._ends)))
+        await asyncio.gather(*(part.close() for part in (self._writer, self._reader)))
 
 
 def _beat(data: bytes, name: str) -> Heartbeat:

@@ -19,7 +19,7 @@ from events.cloudevents import Headers
 from events.errors import AccessDenied, AppendRefused, LogUnreachable, OutcomeUnknown, PositionLost, StreamError, StreamMissing
 from events.streams.kafka_access import DENIED, REFUSED, KafkaAccess, explained, meaning, said
 
-__all__ = ["GOODBYE_S", "KafkaAccess", "Message", "PartitionReader", "PartitionWriter"]
+__all__ = ["GOODBYE_S", "KafkaAccess", "Message", "PartitionEnd", "PartitionReader", "PartitionWriter"]
 
 MAX_REQUEST_BYTES = 1_000_000
 """What brokers take by default is a little more."""
@@ -136,64 +136,15 @@ class PartitionWriter:
             await asyncio.wait(self._farewells, timeout=2 * GOODBYE_S)
 
 
-class PartitionReader:
-    """Reads one partition from any position on."""
+class _Consuming:
+    """A consumer of one partition that is started when it is first used, and anew after every failure."""
 
     def __init__(self, access: KafkaAccess, topic: str, partition: int) -> None:
         self._access = access
         self.topic = topic
         self._place = TopicPartition(topic, partition)
         self._consumer: AIOKafkaConsumer | None = None
-        self._position: int | None = None
         self._busy = asyncio.Lock()
-
-    async def end(self) -> int:
-        """Return the position that the next record will have. A reader that fetches answers only after its current fetch."""
-        async with self._busy:
-            return await self._end()
-
-    async def fetch(self, position: int, limit: int, wait_s: float) -> list[ConsumerRecord[bytes, bytes]]:
-        """Return records from a position on, none when there are none within this time, which the broker has then confirmed.
-
-        Raises:
-            PositionLost: The position is before the first record or behind the end.
-        """
-        async with self._busy:
-            records = await self._guarded(self._fetch(position, limit, wait_s), self._access.timeout + wait_s, position)
-            if records:
-                return records
-            end = await self._end()
-            if position > end:
-                raise PositionLost(position, f"topic {self.topic} ends at {end}")
-            if position < end:
-                # It came just now, or it was there and the first fetch is still under way.
-                records = await self._guarded(
-                    self._fetch(position, limit, self._access.timeout), self._access.timeout + 1, position
-                )
-            if position < end and not records:
-                await self._forget()
-                raise LogUnreachable(self.topic, f"nothing came of {end - position} records within {self._access.timeout} s")
-            return records
-
-    async def _fetch(self, position: int, limit: int, wait_s: float) -> list[ConsumerRecord[bytes, bytes]]:
-        consumer = await self._started()
-        if self._place not in consumer.assignment():
-            consumer.assign([self._place])
-        if self._position != position:
-            consumer.seek(self._place, position)
-            self._position = position
-        found = await consumer.getmany(self._place, timeout_ms=round(wait_s * 1000), max_records=limit)
-        records: list[ConsumerRecord[bytes, bytes]] = found.get(self._place, [])
-        if records:
-            self._position = records[-1].offset + 1
-        return records
-
-    async def _end(self) -> int:
-        async def ask() -> int:
-            consumer = await self._started()
-            return int((await consumer.end_offsets([self._place]))[self._place])
-
-        return await self._guarded(ask(), self._access.timeout, 0)
 
     async def _started(self) -> AIOKafkaConsumer:
         if self._consumer is not None:
@@ -210,24 +161,22 @@ class PartitionReader:
         except BaseException:
             await _goodbye(consumer)
             raise
-        self._consumer, self._position = consumer, None
+        self._consumer = consumer
         return consumer
 
     async def _guarded(self, call: Awaitable[T], deadline_s: float, position: int) -> T:
-        """Await a call with a deadline; any failure costs the consumer."""
+        """Await a call with a deadline; any failure costs the consumer, a cancellation does not."""
         try:
             async with asyncio.timeout(deadline_s):
                 return await call
-        except BaseException as error:
+        except Exception as error:
             await self._forget()
             if isinstance(error, kafka_errors.OffsetOutOfRangeError):
                 raise PositionLost(position, f"topic {self.topic} does not hold it any more") from error
-            if isinstance(error, Exception):
-                raise meaning(await explained(error, self._access), self.topic) from error
-            raise
+            raise meaning(await explained(error, self._access), self.topic) from error
 
     async def _forget(self) -> None:
-        consumer, self._consumer, self._position = self._consumer, None, None
+        consumer, self._consumer = self._consumer, None
         if consumer is not None:
             await _goodbye(consumer)
 
@@ -235,6 +184,72 @@ class PartitionReader:
         """Let go of the connection."""
         async with self._busy:
             await self._forget()
+
+
+class PartitionEnd(_Consuming):
+    """Knows where a partition ends; on a connection of its own, as its answer would wait behind a fetch that waits."""
+
+    async def end(self) -> int:
+        """Return the position that the next record will have."""
+        async with self._busy:
+            return await self._guarded(self._ask(), self._access.timeout, 0)
+
+    async def _ask(self) -> int:
+        consumer = await self._started()
+        return int((await consumer.end_offsets([self._place]))[self._place])
+
+
+class PartitionReader(_Consuming):
+    """Reads one partition from any position on."""
+
+    def __init__(self, access: KafkaAccess, topic: str, partition: int) -> None:
+        super().__init__(access, topic, partition)
+        self._ends = PartitionEnd(access, topic, partition)
+        self._position: int | None = None
+
+    async def end(self) -> int:
+        """Return the position that the next record will have."""
+        return await self._ends.end()
+
+    async def fetch(self, position: int, limit: int, wait_s: float) -> list[ConsumerRecord[bytes, bytes]]:
+        """Return records from a position on, none when there are none within this time, which the broker has then confirmed.
+
+        Raises:
+            PositionLost: The position is before the first record or behind the end.
+        """
+        async with self._busy:
+            deadline = self._access.timeout
+            records = await self._guarded(self._fetch(position, limit, wait_s), deadline + wait_s, position)
+            if records:
+                return records
+            end = await self._ends.end()
+            if position > end:
+                raise PositionLost(position, f"topic {self.topic} ends at {end}")
+            if position < end:
+                # It came just now, or it was there and the first fetch is still under way.
+                records = await self._guarded(self._fetch(position, limit, deadline), deadline + 1, position)
+            if position < end and not records:
+                await self._forget()
+                raise LogUnreachable(self.topic, f"nothing came of {end - position} records within {deadline} s")
+            return records
+
+    async def _fetch(self, position: int, limit: int, wait_s: float) -> list[ConsumerRecord[bytes, bytes]]:
+        consumer = await self._started()
+        if self._place not in consumer.assignment():
+            consumer.assign([self._place])
+            self._position = None
+        if self._position != position:
+            consumer.seek(self._place, position)
+        self._position = None
+        found = await consumer.getmany(self._place, timeout_ms=round(wait_s * 1000), max_records=limit)
+        records: list[ConsumerRecord[bytes, bytes]] = found.get(self._place, [])
+        self._position = records[-1].offset + 1 if records else position
+        return records
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await super().close()
+        await self._ends.close()
 
 
 def _look_away(future: asyncio.Future[Any]) -> None:

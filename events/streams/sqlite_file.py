@@ -119,10 +119,15 @@ class SqliteFile:
         """Make the file, readable by its owner alone, and the tables in it."""
         await asyncio.to_thread(_make_file, self.path)
         try:
-            writer = await self._open_writer()
-            await writer.executescript((SQL / "schema.sql").read_text())
-            await writer.execute(f"pragma application_id = {APPLICATION_ID}")
-            await writer.execute(f"pragma user_version = {FORMAT_VERSION}")
+            # Not on the writer's connection: running a script would commit the half of a group that may be under way there.
+            connection = await self._connect()
+            try:
+                await connection.execute("pragma journal_mode = wal")
+                await connection.executescript((SQL / "schema.sql").read_text())
+                await connection.execute(f"pragma application_id = {APPLICATION_ID}")
+                await connection.execute(f"pragma user_version = {FORMAT_VERSION}")
+            finally:
+                await connection.close()
         except sqlite3.Error as error:
             raise meaning(error, str(self.path)) from error
 
