@@ -20,11 +20,11 @@ from evsched.core.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from events.configuration import Configuration, TemplateSpec
+    from events.vocabulary import ApplicationSubmitted
     from evsched.core.indices import Columns, Limits, Order, Victims
     from evsched.core.resources import Shape
     from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
-    from events.configuration import Configuration, TemplateSpec
-    from events.vocabulary import ApplicationSubmitted
 
 REMEMBERED_PROPOSALS = 16_384
 """How many proposal ids are kept to recognise repetitions."""
@@ -89,6 +89,7 @@ class State:
         self._recent: deque[str] = deque()
         self._recent_set: dict[str, None] = {}
         self._ripe: list[tuple[int, str]] | None = None
+        self._waiting: list[tuple[int, str]] | None = None
         self.columns: Columns | None = None
         self.order: Order | None = None
         self.victims: Victims | None = None
@@ -157,6 +158,12 @@ class State:
     def ripen_all(self) -> None:
         """Note it anew for all asks, after a configuration change or a restart: when it is next asked for, a replay does not."""
         self._ripe = None
+        self._waiting = None
+
+    def waits(self, ask: Ask) -> None:
+        """Note until when an ask waits for room that is being freed for others."""
+        if self._waiting is not None:
+            heappush(self._waiting, (ask.patient_until, ask.id))
 
     def _ripening(self) -> list[tuple[int, str]]:
         """Return the heap of when asks become old enough, built when it is not there."""
@@ -171,16 +178,32 @@ class State:
         """Return when the next preemption cycle is due, None when nobody waits for one.
 
         An ask that has just become old enough is looked at when that happens, but no two cycles come within ``interval_ms``;
-        asks that were tried in vain are looked at again once something changed.
+        asks that were tried in vain are looked at again once something changed, or one of them has waited long enough for others.
         """
         ripe, asks = self._ripening(), self.asks
         while ripe and ((ask := asks.get(ripe[0][1])) is None or self._no_turn(ask, ripe[0][0])):
             heappop(ripe)
         pace = self.last_cycle + interval_ms
         due = max(ripe[0][0], pace) if ripe else None
-        if self.changed and self.tried and (due is None or pace < due):
-            due = pace
+        if self.tried:
+            wake = pace if self.changed else self._patience_ends()
+            if wake is not None and (due is None or wake < due):
+                due = max(wake, pace)
         return due
+
+    def _patience_ends(self) -> int | None:
+        """Return when the next ask will have waited long enough for room of others, after the last cycle; None when none will."""
+        if self._waiting is None:
+            self._waiting = [(ask.patient_until, ask.id) for ask in self.asks.values() if ask.patient_until]
+            heapify(self._waiting)
+        waiting, asks = self._waiting, self.asks
+        while waiting:
+            until, name = waiting[0]
+            ask = asks.get(name)
+            if ask is not None and ask.patient_until == until and not ask.preempted and until > self.last_cycle:
+                return until
+            heappop(waiting)
+        return None
 
     def _no_turn(self, ask: Ask, ripe: int) -> bool:
         """Tell whether an entry of the heap means nothing: a former ask of that id, one that preempted or was tried."""

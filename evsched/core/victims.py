@@ -163,8 +163,11 @@ class VictimIndex:
             if allocation.told:
                 page = self._page_of.get(allocation.node or "")
                 if page is not None:
-                    for index, amount in state.types.shapes[allocation.shape].pairs:
-                        self.space[index][page] += amount
+                    self._count_told(page, allocation)
+
+    def _count_told(self, page: int, allocation: Allocation) -> None:
+        for index, amount in self._state.types.shapes[allocation.shape].pairs:
+            self.space[index][page] += amount
 
     def _write_page(self, page: int, node: Node) -> bool:
         """Write one page anew; False when its allocations no longer fit into it."""
@@ -196,8 +199,7 @@ class VictimIndex:
             column[page] = node.available(index)
         for allocation in node.allocations.values():
             if allocation.told:
-                for index, amount in shapes[allocation.shape].pairs:
-                    self.space[index][page] += amount
+                self._count_told(page, allocation)
         return True
 
     def largest_first(self, index: int) -> Longs:

@@ -30,6 +30,7 @@ class Ask(Struct, gc=False):
         local_queue: (Kueue) ``namespace/name`` of the LocalQueue it came through; empty when it named its ClusterQueue.
         failed: The reason last written in a PreemptionFailed for it; empty when none was.
         preempted: It has preempted, and its node was not lost since: it may not do so again.
+        patient_until: How long it waits for room that is being freed for others, before it may preempt elsewhere; 0: not begun.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Ask(Struct, gc=False):
     failed: str = ""
     local_queue: str = ""
     preempted: bool = False
+    patient_until: int = 0
 
 
 class Allocation(Struct, gc=False):

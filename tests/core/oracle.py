@@ -1,7 +1,7 @@
-"""A deliberately naive second implementation of guaranteed-share preemption: all sets of victims of every node, judged rule by rule.
+"""A deliberately naive second implementation of preemption: all sets of victims of every node, judged rule by rule.
 
-It shares nothing with the algorithm but the state it reads, of which it takes the plain facts alone (who runs where, who waits, what
-was told, reserved and decided) and counts the rest anew.
+It shares nothing with the algorithm but the state it reads, of which it takes the plain facts alone (who runs where, who waits,
+what was told, reserved and decided) and counts the rest anew.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ class World:
         """Return the rule that spares a victim taken alone, law 2 aside."""
         point = self.common(ask.queue, victim.queue)
         guarantor = self.guarantor(ask.queue)
-        fence = next((one for one in self.path(ask.queue) if self.settings[one].preemption_policy == "fence" and self.parent[one]), None)
+        fences = [one for one in self.path(ask.queue) if self.settings[one].preemption_policy == "fence" and self.parent[one]]
+        fence = fences[0] if fences else None
         if victim.told:
             return "told"
         if victim.required_node is not None:
@@ -148,12 +149,13 @@ class World:
                 return True
         return False
 
-    def room(self, node: str, ask, victims: Iterable = ()) -> dict[str, int]:
-        """Return what an ask may use of a node when everything told and these victims are gone."""
+    def room(self, node: str, ask, victims: Iterable = (), *, told_go: bool = True) -> dict[str, int]:
+        """Return what an ask may use of a node when these victims are gone, and everything told as well."""
         gone = {victim.id for victim in victims}
         room = dict(self.nodes[node][0])
         for allocation in self.allocations.values():
-            if allocation.node == node and not allocation.told and allocation.id not in gone:
+            going = allocation.told and told_go
+            if allocation.node == node and not going and allocation.id not in gone:
                 for name, amount in self.holds(allocation).items():
                     room[name] = room.get(name, 0) - amount
         for other, reserved in self.reservations.items():
@@ -162,10 +164,10 @@ class World:
                     room[name] = room.get(name, 0) - amount
         return room
 
-    def fits(self, node: str, ask, victims: Iterable = ()) -> bool:
+    def fits(self, node: str, ask, victims: Iterable = (), *, told_go: bool = True) -> bool:
         """Tell whether an ask fits a node and every maximum when these victims are gone."""
         victims = list(victims)
-        room = self.room(node, ask, victims)
+        room = self.room(node, ask, victims, told_go=told_go)
         if any(room.get(name, 0) < amount for name, amount in self.holds(ask).items()):
             return False
         for queue in self.path(ask.queue):
@@ -193,8 +195,9 @@ class World:
         return found
 
     def waits_for_free_room(self, ask) -> bool:
-        """Tell whether an ask needs no victim: there is room for it, or will be when those who were told are gone."""
-        return any(schedulable and self.fits(node, ask) for node, (_, schedulable) in self.nodes.items())
+        """Tell whether an ask needs no victim: there is room, or, as long as it is patient, will be when those told are gone."""
+        patient = not 0 < ask.patient_until <= self.time
+        return any(schedulable and self.fits(node, ask, told_go=patient) for node, (_, schedulable) in self.nodes.items())
 
     def plans(self, ask) -> Iterator[tuple[str, tuple]]:
         """Yield every lawful, minimal plan for an ask; none when it needs no victim."""
@@ -224,6 +227,57 @@ class World:
             return None
         node, victims = min(chosen, key=lambda one: (*self.cost_between(ask, *one), one[0]))
         return Plan(node, tuple(sorted(victim.id for victim in victims)))
+
+    # ---------------------------------------------------------------------------------------------------- required nodes
+
+    def spared_required(self, ask, victim) -> str | None:
+        """Return the rule that spares a victim from an ask that may run on this node only."""
+        if victim.told:
+            return "told"
+        if victim.required_node is not None:
+            return "required-node"
+        if not self.holds(victim).keys() & self.holds(ask).keys():
+            return "no-shared-type"
+        return "law6" if victim.priority > ask.priority else None
+
+    def fits_required(self, ask, victims: Iterable = ()) -> bool:
+        """Tell whether an ask fits its node when reservations without victims told for them do not count."""
+        kept = self.reservations
+        self.reservations = {
+            other: node for other, node in kept.items() if other in self.in_flight or self.asks[other].required_node == node
+        }
+        try:
+            return self.fits(ask.required_node, ask, victims)
+        finally:
+            self.reservations = kept
+
+    def required_plans(self, ask) -> list[tuple]:
+        """Return every minimal plan for an ask with a required node; none when it needs no victim."""
+        node = ask.required_node
+        if node not in self.nodes or not self.nodes[node][1] or self.fits_required(ask):
+            return []
+        here = [one for one in self.allocations.values() if one.node == node and self.spared_required(ask, one) is None]
+        found: list[tuple] = []
+        for count in range(1, len(here) + 1):
+            for victims in combinations(here, count):
+                ids = {victim.id for victim in victims}
+                if not any({victim.id for victim in smaller} <= ids for smaller in found) and self.fits_required(ask, victims):
+                    found.append(victims)
+        return found
+
+    def broken_required(self, ask, node: str, victims: Iterable[str]) -> list[str]:
+        """Return what is wrong with a plan for an ask with a required node."""
+        chosen = [self.allocations[name] for name in victims]
+        found = [rule for victim in chosen if (rule := self.spared_required(ask, victim)) is not None]
+        found += [] if node == ask.required_node else ["other-node"]
+        plans = self.required_plans(ask)
+        if {victim.id for victim in chosen} not in [{victim.id for victim in plan} for plan in plans]:
+            found.append("no such plan")
+        elif self.cost_here(ask, chosen) != min(self.cost_here(ask, plan) for plan in plans):
+            found.append("not the cheapest")
+        return found
+
+    # -------------------------------------------------------------------------------------------------------------- cost
 
     def cost_here(self, ask, victims) -> tuple:
         """Return the cost of a plan among those of its node."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from events.configuration import KueueSpec, YunikornSpec
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from evsched.core.workloads import Allocation
 
 DEFAULT_GRACE_MS = 30_000
+
+_KIND = attrgetter("queue", "shape")
 
 
 def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
@@ -41,7 +44,11 @@ def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
 
 def preemption_failed(state: State, event: v.PreemptionFailed) -> None:
     """The reason of a failed try was written down."""
-    state.asks[event.ask].failed = event.reason
+    ask = state.asks[event.ask]
+    ask.failed = event.reason
+    if event.until is not None:
+        ask.patient_until = event.until
+        state.waits(ask)
 
 
 def eviction_repeated(state: State, event: v.EvictionRepeated) -> None:
@@ -109,7 +116,7 @@ def tell(state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = ""
         told = [name for name in told if not (state.allocations[name].told or state.allocations[name].evicted)]
     allocations = [state.allocations[name] for name in told]
     # A quota enforcement tells thousands of equal tasks at once: they are counted first, and along the paths only then.
-    counts = Counter([(one.queue, one.shape) for one in allocations if not one.told])
+    counts = Counter(map(_KIND, [one for one in allocations if not one.told]))
     for (leaf, shape), count in counts.items():
         q.tell(state.queues[leaf], state.types.shapes[shape].pairs, count)
     for allocation in allocations:

@@ -71,12 +71,29 @@ class Outlook:
             for (_, amount), lacking in zip(self.asker.pairs, self.lacking, strict=True):
                 lacking[page] -= amount
 
-    def fits(self) -> bool:
-        """Tell whether the ask needs no victim on some node."""
+    def fits(self) -> int | None:
+        """Return a page on which the ask needs no victim, one with free room if possible; None when it needs some everywhere.
+
+        There is room, or there will be when those who were told are gone.
+        """
+        if self.shortages:
+            return None
         roomy = self.index.schedulable.copy()
         for lacking in self.lacking:
             roomy &= lacking <= 0
-        return not self.shortages and bool(roomy.any())
+        pages = roomy.nonzero()[0].tolist()
+        return next((page for page in pages if self.is_free(page)), pages[0] if pages else None)
+
+    def is_free(self, page: int) -> bool:
+        """Tell whether a node has room for the ask now, while those who were told are still there."""
+        state = self.state
+        held: dict[int, int] = {}
+        for allocation in state.nodes[self.index.names[page]].allocations.values():
+            if allocation.told:
+                for kind, amount in state.types.shapes[allocation.shape].pairs:
+                    held[kind] = held.get(kind, 0) + amount
+        pairs = self.asker.pairs
+        return all(lacking[page] + held.get(kind, 0) <= 0 for (kind, _), lacking in zip(pairs, self.lacking, strict=True))
 
     def eligible(self) -> Bools | None:
         """Return which places hold somebody who may be a victim taken alone; None when no leaf may lose anything."""

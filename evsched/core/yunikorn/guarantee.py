@@ -5,7 +5,8 @@ least; then the nodes are searched exactly, the most promising first, until no o
 victims and originators are looked for on all nodes before any other (law 1), then those with originators, then the rest.
 
 A queue on the asker's path whose maximum the ask would pass is one more thing that lacks room: enough victims must come from
-below that queue. A plan that needs no victim is none: the ask waits for room that is free or being freed already.
+below that queue. A plan that needs no victim is none: the ask waits for room that is free or being freed already. For
+room that is being freed for others it waits once and for a while (`PATIENCE_MS`), then it preempts elsewhere.
 """
 
 from __future__ import annotations
@@ -33,6 +34,16 @@ says that the search was cut."""
 NODES_IN_VAIN = 64
 """Once there is a plan, most nodes that are searched one after the other without finding a cheaper one."""
 
+PATIENCE_MS = 15_000
+"""How long an ask waits for room that is being freed for others, before it may preempt elsewhere.
+
+Several asks that fit into what one large victim leaves would otherwise each take a victim of their own; but who was told to go need
+not obey."""
+
+GOING = "going"
+"""Code of the failure of an ask that waits for such room."""
+
+
 class Plan(NamedTuple):
     """A lawful, minimal plan.
 
@@ -59,6 +70,11 @@ class Failure(NamedTuple):
     cut: bool = False
 
 
+def is_impatient(state: State, ask: Ask) -> bool:
+    """Tell whether an ask has waited long enough for room that is being freed for others."""
+    return 0 < ask.patient_until <= state.time
+
+
 def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
     """Return the cheapest lawful plan for an ask that waits, or why there is none."""
     asker = Asker(state, ask)
@@ -67,6 +83,7 @@ def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
     if not laws.law4_below_guarantee(asker):
         return Failure("law4", f"queue {asker.guarantor.path}: is not below its guarantee in what the ask requests (law 4)")
     case = _Case(state, index_module.of(state, cost), asker)
+    case.patient = not is_impatient(state, ask)
     reserved = state.reservations.get(ask.id)
     if reserved is not None:
         case.outlook.add_room(reserved)
@@ -84,6 +101,7 @@ class _Case:
         self.outlook = Outlook(state, index, asker)
         self.lacking = self.outlook.lacking
         self.shortages = self.outlook.shortages
+        self.patient = True
         self.expanded = 0
         self.cut = False
         self.slacks: list[int] = []
@@ -93,8 +111,12 @@ class _Case:
     def solve(self) -> Plan | Failure:
         """Return the cheapest plan on any node."""
         outlook, path = self.outlook, self.asker.leaf.path
-        if outlook.fits():
-            return Failure("fits", "")
+        page = outlook.fits()
+        if page is not None:
+            if outlook.is_free(page):
+                return Failure("fits", "")
+            if self.patient:
+                return Failure(GOING, f"node {self.index.names[page]}: will have room once those who were told to go are gone")
         failure = Failure("no-victims", f"queue {path}: no task may be preempted for it (laws 2 to 7)")
         eligible = outlook.eligible()
         if eligible is None:

@@ -19,9 +19,9 @@ from evsched.core.step import Step
 from evsched.core.workloads import Allocation, Ask
 from evsched.core.yunikorn import guarantee, limits, passed_over, required_node
 from evsched.core.yunikorn.cost import Cost, named
-from evsched.core.yunikorn.guarantee import Failure, Plan
+from evsched.core.yunikorn.guarantee import GOING, PATIENCE_MS, Failure, Plan
 from evsched.core.yunikorn.laws import above_its_guarantee
-from evsched.core.yunikorn.turns import Line, Turns
+from evsched.core.yunikorn.turns import Kind, Line, Turns
 
 
 def cycle(step: Step) -> None:
@@ -56,7 +56,7 @@ class _Cycle:
         self.cost: Cost = named(spec.cost)
         self.pace = _Pace(spec.pace, step.state)
         self.tried: dict[str, None] = {}
-        self._failed: dict[tuple[str, int, int, str | None, str | None], Failure] = {}
+        self._failed: dict[tuple[str, Kind], Failure] = {}
 
     def run(self) -> tuple[tuple[str, ...], bool]:
         """Give everybody a turn; return who was tried in vain, and whether the next cycle must come even if nothing changes."""
@@ -133,9 +133,14 @@ class _Cycle:
 
     def _fail(self, line: Line, failure: Failure) -> None:
         """Write down why a line fails: the first time for every ask, after that only for the one at its head."""
+        state = self.state
         for ask in reversed(line.asks):
             self.tried[ask.id] = None
-            if failure.reason and failure.reason != ask.failed and (not ask.failed or ask is line.first):
+            if failure.code == GOING:
+                if not ask.patient_until:
+                    until = state.time + PATIENCE_MS
+                    self.step.emit(v.PreemptionFailed, cause=ask.seq, ask=ask.id, reason=failure.reason, until=until)
+            elif failure.reason and failure.reason != ask.failed and (not ask.failed or ask is line.first):
                 self.step.emit(v.PreemptionFailed, cause=ask.seq, ask=ask.id, reason=failure.reason, cut=failure.cut)
 
 

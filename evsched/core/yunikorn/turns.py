@@ -14,6 +14,7 @@ from operator import attrgetter
 from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.workloads import Application, Ask
+from evsched.core.yunikorn.guarantee import is_impatient
 from evsched.core.yunikorn.ordering import (
     AskKey,
     Denominators,
@@ -26,21 +27,24 @@ from evsched.core.yunikorn.ordering import (
     shown_priority,
 )
 
+Kind = tuple[int, int, str | None, str | None, bool]
+"""What makes asks of a leaf equal: amounts, priority, required node, reserved node, and whether they have waited long enough."""
+
 
 class Line:
     """Equal asks of one application, the first of them last, so that taking it off is cheap.
 
     Attributes:
-        kind: Equal for lines that fail together, of whatever application: leaf, amounts, priority, required and reserved node.
+        kind: Equal for lines that fail together, of whatever application.
     """
 
     __slots__ = ("asks", "key", "kind", "place", "priority")
 
-    def __init__(self, asks: list[Ask], place: Place, reserved: str | None) -> None:
+    def __init__(self, asks: list[Ask], place: Place, kind: Kind) -> None:
         """Stand the asks in line."""
         self.asks = sorted(asks, key=ask_key, reverse=True)
         first = asks[0]
-        self.kind = (first.queue, first.shape, first.priority, first.required_node, reserved)
+        self.kind = (first.queue, kind)
         self.priority = first.priority
         self.place = place
         self.key: tuple[tuple[int, int, int, int, str], AskKey] = ((0, 0, 0, 0, ""), (0, 0, 0, ""))
@@ -84,13 +88,13 @@ class Turns:
         self._state = state
         self._places: dict[str, Place] = {}
         self._root: Place | None = None
-        lines: dict[tuple[str, int, int, str | None, str | None], list[Ask]] = {}
+        lines: dict[tuple[str, Kind], list[Ask]] = {}
         reservations = state.reservations
         for ask in asks:
-            key = (ask.application, ask.shape, ask.priority, ask.required_node, reservations.get(ask.id))
-            lines.setdefault(key, []).append(ask)
-        for (name, *_, reserved), equal in lines.items():
-            self._stand(Line(equal, self._place(state.applications[name].leaf), reserved), state.applications[name])
+            kind = (ask.shape, ask.priority, ask.required_node, reservations.get(ask.id), is_impatient(state, ask))
+            lines.setdefault((ask.application, kind), []).append(ask)
+        for (name, kind), equal in lines.items():
+            self._stand(Line(equal, self._place(state.applications[name].leaf), kind), state.applications[name])
         for place in self._places.values():
             place.lines.sort(key=attrgetter("key"), reverse=True)
             if place.queue.settings.sort_policy == "stateaware":
