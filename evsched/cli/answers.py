@@ -10,8 +10,8 @@ import msgspec
 if TYPE_CHECKING:
     from rich.console import Console
 
-DONE, NO, MISUSE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
-"""Exit codes: done, the answer is no, the call is at fault, the log or broker is unreachable or damaged, Ctrl-C."""
+DONE, NO, MISUSE, UNREACHABLE, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
+"""Exit codes: done, the answer is no, the call is at fault, log or broker are unreachable or damaged, a bug of ours, Ctrl-C."""
 
 
 FILE_WIDTH = 160

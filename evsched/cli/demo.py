@@ -43,7 +43,7 @@ async def demo(*, keep: Annotated[Path | None, Parameter(name="--keep")] = None,
 
     `evsched demo`
 
-    `evsched demo --keep demo.db`, and then `evsched log show --log sqlite:///$PWD/demo.db`
+    `evsched demo --keep demo.db`, and then `evsched log show --log demo.db`
 
     Args:
         keep: Keep the log in this new file, to look around in it.

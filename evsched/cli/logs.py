@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 from cyclopts import Group, Parameter
 
@@ -30,8 +31,8 @@ class Reach:
     """Which log a command works on, all of its cluster partitions, and how to reach it.
 
     Attributes:
-        log: kafka://HOST:PORT/NAME or sqlite:///PATH, for what only reads an exported log file too; a file in your data directory
-            by default.
+        log: kafka://HOST:PORT/NAME, sqlite:///PATH or the path of such a file (.db), for what only reads an exported log (.jsonl,
+            .jsonl.zst) too; a file in your data directory by default.
         protocol: How to talk to Kafka: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         mechanism: SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
         username: For SASL.
@@ -52,7 +53,7 @@ class Reach:
     def url(self) -> str:
         """The address that was given, or that of the default log, whose folder is made when it is missing."""
         if self.log:
-            return self.log
+            return _address(self.log)
         folder = data_directory()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return f"sqlite:///{folder / 'log.db'}"
@@ -85,8 +86,18 @@ class Where(Reach):
     partition: int = 0
 
 
+FILE_SUFFIXES = {".db", ".sqlite", ".sqlite3"}
+"""Endings of a path that is taken for an embedded log."""
+
 HERE = Where()
 """The default log."""
+
+
+def _address(text: str) -> str:
+    """Return what was given, or the address of a SQLite file where its mere path was; a relative path means from here."""
+    if "://" in text or Path(text).suffix not in FILE_SUFFIXES:
+        return text
+    return f"sqlite://{quote(str(Path(text).absolute()))}"
 
 
 def data_directory() -> Path:

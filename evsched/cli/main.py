@@ -3,19 +3,21 @@
 Every command stands in a module of its own that is imported only when it is called, so that a quick command starts quickly. Data
 goes to the standard output and everything that is said beside it to the standard error. The exit code is 0 when the work is done,
 1 when the answer is no, 2 when the call or a file given to it is at fault, 3 when the log or the broker cannot be reached or is
-damaged, and 130 after Ctrl-C.
+damaged, 70 when evsched itself is (a bug), and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
-from evsched.cli.answers import INTERRUPTED, MISUSE, CommandError, say_error
+from evsched.cli.answers import CRASHED, INTERRUPTED, MISUSE, CommandError, say, say_error
 
 COMMANDS = {
     "run": ("evsched.cli.run:run", "Run the scheduler: lead where nobody does, stand by elsewhere."),
@@ -46,8 +48,8 @@ def command_line(arguments: Sequence[str]) -> App:
     app = App(
         name="evsched",
         help="An event-sourced cluster scheduler: the log is the scheduler.",
-        help_epilogue="Exit codes: 0 done, 1 the answer is no, 2 misuse, 3 log or broker unreachable or damaged. "
-        "`evsched COMMAND --help` shows examples.",
+        help_epilogue="Exit codes: 0 done, 1 the answer is no, 2 misuse, 3 log or broker unreachable or damaged, 70 a bug "
+        "in evsched (--debug shows where). `evsched COMMAND --help` shows examples.",
         help_format="markdown",
         version=lambda: f"evsched {version('evsched')}",
         version_flags=["--version"],
@@ -68,8 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code.
+
+    ``--debug`` anywhere, or EVSCHED_DEBUG=1 in the environment, shows the whole traceback of a bug.
+    """
     tokens = sys.argv[1:] if arguments is None else list(arguments)
+    debug = "--debug" in tokens or os.environ.get("EVSCHED_DEBUG", "0") not in {"", "0"}
+    tokens = [one for one in tokens if one != "--debug"]
     try:
         answer = command_line(tokens)(tokens)
     except CommandError as error:
@@ -85,4 +92,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; nothing more can be written, not even when Python closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:  # noqa: BLE001 - a bug must not look like the answer no
+        _say_bug(error, debug=debug)
+        return CRASHED
     return answer if isinstance(answer, int) else 0
+
+
+def _say_bug(error: Exception, *, debug: bool) -> None:
+    """Say that evsched is at fault, and where; nothing that was acknowledged is lost by it."""
+    if debug:
+        say("".join(traceback.format_exception(error)).rstrip())
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
+    kind = type(error).__name__
+    more = "" if debug else "; --debug shows more"
+    say_error(f"a bug in evsched: {kind}: {error} ({place}); what was acknowledged is safe{more}")

@@ -8,6 +8,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from evsched.cli.cells import amounts
+
 _STYLES = {
     "AllocationBound": "green",
     "PreemptionDecided": "bold yellow",
@@ -36,6 +38,8 @@ def decision_table(title: str, decisions: Iterable[Mapping[str, Any]]) -> Table:
 
 def described(decision: Mapping[str, Any]) -> tuple[str, str]:
     """Return whom a decision is about, and why it was taken."""
+    if decision["type"] == "ApplicationPlaced":
+        return f"{decision['application']} in {decision['queue']}", _why(decision, ())
     subject = str(decision.get("ask") or decision.get("queue") or decision.get("allocation") or decision.get("application") or "")
     if decision.get("node"):
         subject += f" on {decision['node']}"
@@ -57,15 +61,12 @@ def _why(decision: Mapping[str, Any], victims: Iterable[Any]) -> str:
         parts.append(f"{decision['algorithm']} preemption")
     parts += sorted({str(victim["reason"]) for victim in victims if isinstance(victim, Mapping)})
     if decision.get("target"):
-        parts.append("above the maximum: " + _amounts(decision["target"]))
+        parts.append("above the maximum: " + amounts(decision["target"]))
     if decision.get("unmet"):
-        parts.append("stays: " + _amounts(decision["unmet"]))
+        parts.append("stays: " + amounts(decision["unmet"]))
     if "fires_at" in decision:
         parts.append(f"will fire at {decision['fires_at']} s")
     if decision.get("rule"):
         parts.append(f"placement rule {decision['rule']}")
     return "; ".join(parts)
 
-
-def _amounts(amounts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {amount}" for name, amount in sorted(amounts.items()))
