@@ -71,15 +71,22 @@ class Run:
                 waiting = (asks[place[3]] for place in self.waiting.queues[path])
                 heads += islice((ask for ask in waiting if ask.local_queue not in held), 1)
         self._round(heads)
-        self.close()
+        self._end(tuple(head.id for head in heads if head.id in asks and head.id not in self.state.tried))
 
     def close(self) -> None:
-        """Write that a cycle ran, with the asks that it found waiting for the first time and leaves waiting."""
+        """Write that a cycle ran, where that has to be known: somebody new waits on, or something that ended was looked into."""
         state = self.state
         tried = tuple(name for name in self.waiting.new if name in state.asks and name not in state.tried)
+        # Who has told victims to go counts as new again until this is written.
+        again = tuple(
+            name for name in self._done if name in state.asks and name not in state.tried and name not in self.waiting.new
+        )
         self.waiting.new.clear()
-        extra = tuple(name for name in self._done if name in state.asks and name not in state.tried and name not in tried)
-        self.step.emit(v.CycleStarted, cause=state.seq, kind="admission", tried=tried + extra)
+        if tried or again or is_due(state):
+            self._end(tried + again)
+
+    def _end(self, tried: tuple[str, ...]) -> None:
+        self.step.emit(v.CycleStarted, cause=self.state.seq, kind="admission", tried=tried)
 
     def _paths(self) -> list[str]:
         queues = self.state.queues

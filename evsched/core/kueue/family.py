@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from events.configuration import KueueSpec
+from evsched.core.folding.applications import leaf_of
 from evsched.core.kueue import enforcement, fixed, stopping
 from evsched.core.kueue.admission import Run, is_due
-from evsched.core.folding.applications import leaf_of
 from evsched.core.validation import Rejection, leaf_problem
 from evsched.core.yunikorn import application_placement, quota
 

@@ -172,7 +172,9 @@ def own_allowed(spec: ClusterQueueSpec, ask: Work, one: Work) -> bool:
     """Tell whether ``withinClusterQueue`` gives up a workload."""
     if spec.within_cluster_queue == "Never":
         return False
-    newer = spec.within_cluster_queue == "LowerOrNewerEqualPriority" and one.priority == ask.priority and ask.created < one.created
+    newer = (
+        spec.within_cluster_queue == "LowerOrNewerEqualPriority" and one.priority == ask.priority and ask.created < one.created
+    )
     return one.priority < ask.priority or newer
 
 
@@ -258,7 +260,11 @@ def variant(policy: ClusterQueueSpec, ask: Work, one: Work, *, advantage: bool) 
     if advantage:
         return "InCohortReclamation", False
     threshold = policy.max_priority_threshold
-    if policy.borrow_within_cohort == "Never" or one.priority >= ask.priority or (threshold is not None and one.priority > threshold):
+    if (
+        policy.borrow_within_cohort == "Never"
+        or one.priority >= ask.priority
+        or (threshold is not None and one.priority > threshold)
+    ):
         return "InCohortReclamation", True
     return "InCohortReclaimWhileBorrowing", False
 

@@ -60,8 +60,12 @@ def test_every_victim_is_needed(fair):
         tree = naive.Tree(spec, [one for one in running if one.id not in gone])
         assert naive.fits(tree, ask)
         # The last one taken is never reconsidered, so at most one victim can be superfluous (with borrowing allowed).
-        superfluous = [name for name in gone if naive.fits(naive.Tree(spec, [o for o in running if o.id not in gone - {name}]), ask)]
-        nominal = [key for key, amount in ask.usage if tree.usage(("q", ask.queue), key) + amount <= tree.subtree(("q", ask.queue), key)]
+        superfluous = [
+            name for name in gone if naive.fits(naive.Tree(spec, [o for o in running if o.id not in gone - {name}]), ask)
+        ]
+        nominal = [
+            key for key, amount in ask.usage if tree.usage(("q", ask.queue), key) + amount <= tree.subtree(("q", ask.queue), key)
+        ]
         assert len(superfluous) <= 1 or len(nominal) == len(ask.usage)
 
     check()
