@@ -57,6 +57,7 @@ class KafkaLog:
         self._beat_reader = PartitionReader(access, names.heartbeat, partition)
         self._last_beat: tuple[int, Heartbeat | None] = (0, None)
         self._checked = False
+        self._there: set[str] = set()
 
     async def create(self) -> None:
         """See `EventLog.create`; makes as many partitions as are needed for this one to be among them."""
@@ -69,9 +70,18 @@ class KafkaLog:
         self._checked = True
 
     async def _once_checked(self) -> None:
-        # Asking for a topic that does not exist would make the broker create it, with seven days of retention.
+        """Write nothing to topics whose settings were not verified."""
         if not self._checked:
             await self.check()
+
+    async def _once_there(self, topic: str) -> None:
+        """Read only what exists: reading a topic that does not would make the broker create it, with seven days of retention.
+
+        A reader may have no right to see the settings of a topic, or the other topics at all.
+        """
+        if not self._checked and topic not in self._there:
+            await must_exist(self._access, topic, at_least=self.partition + 1)
+            self._there.add(topic)
 
     async def read(self, after: int = BEFORE_FIRST) -> AsyncGenerator[Sequence[Record], None]:
         """See `EventLog.read`."""
@@ -92,7 +102,7 @@ class KafkaLog:
 
     async def follow(self, after: int = BEFORE_FIRST) -> AsyncGenerator[Sequence[Record], None]:
         """See `EventLog.follow`."""
-        await self._once_checked()
+        await self._once_there(self._topic)
         reader = PartitionReader(self._access, self._topic, self.partition)
         try:
             position = after + 1
@@ -115,7 +125,7 @@ class KafkaLog:
 
     async def end(self) -> int:
         """See `EventLog.end`."""
-        await self._once_checked()
+        await self._once_there(self._topic)
         return await self._end.end()
 
     async def heartbeat(self, beat: Heartbeat) -> None:
@@ -125,7 +135,7 @@ class KafkaLog:
 
     async def last_heartbeat(self) -> Heartbeat | None:
         """See `EventLog.last_heartbeat`."""
-        await self._once_checked()
+        await self._once_there(self._beat_reader.topic)
         end = await self._beat_reader.end()
         known, beat = self._last_beat
         if end == known:

@@ -21,6 +21,7 @@ from events.streams.kafka_access import KafkaAccess
 from events.streams.kafka_topics import check_topics, create_topics, heartbeat_settings, settings, topic_names
 from events.streams.security import KafkaSecurity
 from events.vocabulary import NodeRemoved
+from tests.events.acl import DESCRIBE_CONFIGS, READ, WRITE, grant
 from tests.events.world import lead, names_in, records_of, steps_of, world, write
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.properties import sasl_plain
@@ -77,7 +78,7 @@ async def test_it_is_refused_when(admin: AIOKafkaAdminClient, access: KafkaAcces
     kind, config, said = DRIFTS[drift]
     await make(admin, kafka_topic_name, {}, **{kind: config})
     async with open_streams(f"kafka://{access.bootstrap}/{kafka_topic_name}") as opened:
-        for call in (opened.log.check, opened.log.create, opened.log.end, lambda: opened.log.append(b"{}")):
+        for call in (opened.log.check, opened.log.create, lambda: lead(opened.log), lambda: opened.log.append(b"{}")):
             with pytest.raises(errors.TopicMisconfigured) as caught:
                 await call()
             assert said in str(caught.value)
@@ -251,3 +252,61 @@ async def test_a_wrong_password_is_denied_and_no_password_is_shown(
         assert secret not in caplog.text
         assert secret not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
     assert os.environ.get("EVSCHED_KAFKA_PASSWORD") is None
+
+
+USERS = {name: f"{name}-password" for name in ("admin", "leader", "producer", "auditor", "evil")}
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:admin",
+}
+
+
+@pytest.mark.serial
+async def test_each_role_needs_no_more_than_its_rights(own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str) -> None:
+    """Leader, producer and auditor work with the least rights; everything else is refused, within its deadline."""
+    broker = own_kafka(sasl_plain(USERS) | AUTHORIZER)
+
+    def login(user: str) -> KafkaSecurity:
+        return KafkaSecurity(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username=user, password=USERS[user])
+
+    def streams_of(user: str) -> Streams:
+        return open_streams(f"kafka://{broker.bootstrap}/{kafka_topic_name}", security=login(user), timeout=5.0)
+
+    names = topic_names(kafka_topic_name)
+    admin = KafkaAccess(bootstrap=broker.bootstrap, security=login("admin"))
+    await create_topics(admin, kafka_topic_name)
+    client = AIOKafkaAdminClient(**admin.options())
+    await client.start()
+    await grant(client, "leader", names.log, READ, WRITE, DESCRIBE_CONFIGS)
+    await grant(client, "leader", names.heartbeat, READ, WRITE, DESCRIBE_CONFIGS)
+    await grant(client, "leader", names.inbox, READ, DESCRIBE_CONFIGS)
+    await grant(client, "producer", names.inbox, WRITE)
+    await grant(client, "auditor", names.log, READ)
+    await client.close()
+
+    async with streams_of("leader") as leading, streams_of("producer") as producing, streams_of("auditor") as auditing:
+        leader = await lead(leading.log)
+        await producing.inbox.propose([NodeRemoved(node="n")], "producer")
+        assert len(await leading.inbox.read(0)) == 1
+        await write(leader, "n", inbox_next=1)
+        assert await leading.log.last_heartbeat() is None
+        await leader.heartbeat(1)
+        assert names_in(await steps_of(auditing.log)) == ["n"]
+        async with streams_of("evil") as evil:
+            denied: list[Callable[[], Awaitable[object]]] = [
+                lambda: lead(evil.log),
+                lambda: evil.log.append(b'{"log_id":"l","term":9,"leader":"e","frame":1,"time":1}'),
+                lambda: records_of(evil.log),
+                lambda: evil.inbox.propose([NodeRemoved(node="n")]),
+                lambda: evil.inbox.read(0),
+                evil.log.create,
+                lambda: producing.inbox.read(0),
+                lambda: lead(producing.log),
+                lambda: auditing.log.append(b'{"log_id":"l","term":9,"leader":"e","frame":1,"time":1}'),
+                lambda: auditing.inbox.propose([NodeRemoved(node="n")]),
+            ]
+            for call in denied:
+                with pytest.raises(errors.AccessDenied):
+                    await call()
+        assert await leading.log.end() == 2
+        assert await leading.inbox.end() == 1
