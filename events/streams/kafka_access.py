@@ -57,14 +57,14 @@ class KafkaAccess(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-async def explained(error: Exception, access: KafkaAccess) -> Exception:
+async def explained(error: BaseException, access: KafkaAccess) -> BaseException:
     """Return why no broker could be reached: the client says only that there was none, so one more connection is tried."""
     none_there: bool = isinstance(error, kafka_errors.KafkaConnectionError)
     if not none_there:
         return error
     options = access.options()
     hosts = collect_hosts(options.pop("bootstrap_servers"), randomize=False)
-    reason: Exception = error
+    reason: BaseException = error
     for host, port, _family in hosts:
         try:
             async with asyncio.timeout(access.timeout):
@@ -77,7 +77,7 @@ async def explained(error: Exception, access: KafkaAccess) -> Exception:
     return reason
 
 
-def meaning(error: Exception, name: str) -> StreamError:
+def meaning(error: BaseException, name: str) -> StreamError:
     """Return what an error of the client means when nothing was written."""
     if isinstance(error, StreamError):
         return error
@@ -90,7 +90,7 @@ def meaning(error: Exception, name: str) -> StreamError:
     return LogUnreachable(name, "no answer in time" if isinstance(error, TimeoutError) else said(error))
 
 
-def said(error: Exception) -> str:
+def said(error: BaseException) -> str:
     """Return an error of the client as text, its kind included."""
     return f"{type(error).__name__}: {error}"
 

@@ -62,7 +62,7 @@ class PartitionWriter:
             self._discard(producer)
             for one in sent:
                 one.add_done_callback(_look_away)
-            if not isinstance(error, Exception):
+            if not isinstance(error, Exception) and cancelled():
                 raise
             raise self._failure(error, anything_sent=bool(sent)) from error
         if min(answers, default=0) < 0:
@@ -78,7 +78,7 @@ class PartitionWriter:
         )
         return future
 
-    def _failure(self, error: Exception, *, anything_sent: bool) -> StreamError:
+    def _failure(self, error: BaseException, *, anything_sent: bool) -> StreamError:
         if isinstance(error, REFUSED):
             return AppendRefused(self.topic, said(error))
         if isinstance(error, DENIED):
@@ -169,7 +169,9 @@ class _Consuming:
         try:
             async with asyncio.timeout(deadline_s):
                 return await call
-        except Exception as error:
+        except BaseException as error:
+            if not isinstance(error, Exception) and cancelled():
+                raise
             await self._forget()
             if isinstance(error, kafka_errors.OffsetOutOfRangeError):
                 raise PositionLost(position, f"topic {self.topic} does not hold it any more") from error
@@ -258,9 +260,17 @@ def _look_away(future: asyncio.Future[Any]) -> None:
 
 
 async def _goodbye(consumer: AIOKafkaConsumer) -> None:
-    with suppress(TimeoutError, kafka_errors.KafkaError):
-        async with asyncio.timeout(GOODBYE_S):
-            await consumer.stop()
+    # In a task of its own: a consumer that has lost its broker cancels what it awaits itself, and that would reach us.
+    stopping = asyncio.ensure_future(consumer.stop())
+    stopping.add_done_callback(_look_away)
+    await asyncio.wait([stopping], timeout=GOODBYE_S)
+    stopping.cancel()
+
+
+def cancelled() -> bool:
+    """Tell whether it is we who were cancelled: a client that has lost its broker cancels what it awaits itself."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 async def _abandon(producer: AIOKafkaProducer) -> None:

@@ -54,7 +54,7 @@ def assignment_for(url: str, security: KafkaSecurity) -> Assignment:
     if place is None:
         return Everything()
     # The client is slow to load and the embedded log does not need it.
-    from events.streams.kafka_client import KafkaAccess  # noqa: PLC0415
+    from events.streams.kafka_access import KafkaAccess  # noqa: PLC0415
     from evsched.service.kafka_group import Group  # noqa: PLC0415
 
     return Group(KafkaAccess(bootstrap=place[0], security=security), place[1])
@@ -69,7 +69,7 @@ async def partitions_of(url: str, security: KafkaSecurity) -> int | None:
     place = kafka_place(url)
     if place is None:
         return None
-    from events.streams.kafka_client import KafkaAccess  # noqa: PLC0415
+    from events.streams.kafka_access import KafkaAccess  # noqa: PLC0415
     from events.streams.kafka_topics import check_topics  # noqa: PLC0415
 
     return await check_topics(KafkaAccess(bootstrap=place[0], security=security), place[1])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka import errors as kafka_errors
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from events.streams.kafka_client import GOODBYE_S, KafkaAccess
+from events.streams.kafka_access import KafkaAccess
+from events.streams.kafka_client import GOODBYE_S, cancelled
 from events.streams.kafka_topics import topic_names
 
 SESSION_MS = 6_000
@@ -44,7 +44,9 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         while True:
             try:
                 await self._belong()
-            except (kafka_errors.KafkaError, OSError) as error:
+            except (kafka_errors.KafkaError, OSError, asyncio.CancelledError) as error:
+                if isinstance(error, asyncio.CancelledError) and cancelled():
+                    raise
                 _log.warning("group not reached", group=self._group, error=type(error).__name__, again_in_s=AGAIN_S)
             self._own = frozenset()
             await asyncio.sleep(AGAIN_S)
@@ -73,9 +75,11 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 await asyncio.sleep(POLL_MS / 1000)
         finally:
             self._consumer = None
-            with suppress(TimeoutError, kafka_errors.KafkaError, OSError):
-                async with asyncio.timeout(GOODBYE_S):
-                    await consumer.stop()
+            # In a task of its own: a consumer that has lost its broker cancels what it awaits itself, and that would reach us.
+            stopping = asyncio.ensure_future(consumer.stop())
+            await asyncio.wait([stopping], timeout=GOODBYE_S)
+            stopping.cancel()
+            await asyncio.gather(stopping, return_exceptions=True)
 
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
         """Do nothing yet: most of them come back, and until they are given out anew nobody else goes first."""

@@ -135,6 +135,7 @@ class Term:
         self._confirmed = self._clock.elapsed()
         _log.debug(
             "step",
+            log=self._streams.log.name,
             frame=step.head.frame,
             hash=step.head.hash,
             proposals=len(proposals),

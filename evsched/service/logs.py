@@ -31,5 +31,5 @@ def configure(form: Literal["console", "json"], *, verbose: bool = False) -> Non
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
-    # The client logs every refused connection of a broker that is away; our own line says it once.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL if not verbose else logging.INFO)
+    # The client tells of every refused connection of a broker that is away, and not in our form; our own line says it once.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)

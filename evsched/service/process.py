@@ -82,15 +82,13 @@ class Service:
 
     async def run(self) -> None:
         """Serve until stopped, or until every log turned out to be damaged."""
-        beside = [asyncio.create_task(self._assignment.run(self._given_out)), asyncio.create_task(self._tell())]
         try:
             async with asyncio.TaskGroup() as group:
-                for member in self.members:
-                    group.create_task(member.run())
+                beside = [group.create_task(self._assignment.run(self._given_out)), group.create_task(self._tell())]
+                await asyncio.gather(*(group.create_task(member.run()) for member in self.members))
+                for task in beside:
+                    task.cancel()
         finally:
-            for task in beside:
-                task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
             self._write(None)
 
     def _given_out(self, own: frozenset[int]) -> None:

@@ -1,7 +1,6 @@
 """Real processes over a SQLite file, killed with SIGKILL: no acknowledged decision is lost or doubled, and timers go on."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,9 @@ import pytest
 from events.streams import open_streams
 from events.vocabulary import LeaderStarted
 from tests.service.histories import check
+from tests.service.running import digest
 
 KILLS = 300
-EVSCHED = Path(sys.executable).with_name("evsched")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -30,20 +29,6 @@ def acknowledged(file: Path) -> list[str]:
             found.append(said["hash"])
         assert said["level"] != "critical", line
     return found
-
-
-def digest(url: str, hash_seed: int, *options: str) -> str:
-    """Return the digest that a reader of its own, with its own hash seed, arrives at."""
-    said = subprocess.run(
-        [EVSCHED, "status", "--log", url, "--json", *options],
-        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert said.returncode == 0, said.stderr
-    return json.loads(said.stdout)["digest"]
 
 
 @pytest.mark.slow

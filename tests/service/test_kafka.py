@@ -1,0 +1,182 @@
+"""The service over a real Kafka: leaders and brokers are killed, partitions move between processes, nothing is lost or doubled."""
+
+import asyncio
+import random
+from contextlib import ExitStack, asynccontextmanager
+
+import pytest
+
+from events.errors import StreamError
+from events.streams import open_streams
+from events.streams.protocols import Streams
+from events.vocabulary import LeaderStarted
+from tests.service.histories import History, check
+from tests.service.inputs import ask, cluster, release
+from tests.service.running import Running, digest, wait_until
+
+pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(240)]
+
+PARTITIONS = 4
+KILLS = 8
+TAKEOVER_S = 5.0
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that starts `evsched run`; all are killed in the end."""
+    with ExitStack() as stack:
+
+        def start(url, *options, name="run"):
+            running = Running(tmp_path, "run", "--log", url, "--create-topics", *options, name=name)
+            stack.callback(running.kill)
+            return running.start()
+
+        yield start
+
+
+class Producer:
+    """Proposes to every partition without a pause, and goes on when the broker was away.
+
+    Attributes:
+        proposed: How many proposals were taken, by partition.
+    """
+
+    def __init__(self, all_streams: list[Streams]):
+        self.proposed = [0] * len(all_streams)
+        self._streams = all_streams
+        self._stopped = False
+
+    async def run(self):
+        """Propose until stopped."""
+        await asyncio.gather(*(self._propose(number, streams) for number, streams in enumerate(self._streams)))
+
+    async def _propose(self, number, streams):
+        await self._send(number, streams, cluster(0))
+        count = 0
+        while not self._stopped:
+            count += 1
+            gone = [release(f"t{count - 3}")] if count > 3 else []
+            await self._send(number, streams, [ask(f"t{count}"), *gone])
+            await asyncio.sleep(0.01)
+
+    async def _send(self, number, streams, inputs):
+        while True:
+            try:
+                self.proposed[number] += len(await streams.inbox.propose(inputs, "test"))
+            except StreamError:
+                # It may have arrived; the id says that it is the same.
+                await asyncio.sleep(0.2)
+            else:
+                return
+
+    @asynccontextmanager
+    async def working(self):
+        """Let it propose for as long as the body runs."""
+        task = asyncio.create_task(self.run())
+        try:
+            yield self
+        finally:
+            self._stopped = True
+            await asyncio.wait_for(task, 60)
+
+
+@asynccontextmanager
+async def opened(url, partitions=1):
+    """Open the streams of all partitions."""
+    everything = [open_streams(url, number) for number in range(partitions)]
+    try:
+        yield everything
+    finally:
+        for streams in everything:
+            await streams.close()
+
+
+async def finish(streams: Streams, *running: Running) -> History:
+    """Wait until everything proposed was answered, then hold the log against all rules."""
+    for _ in range(300):
+        history = await History.of(streams.log)
+        if history.steps[-1].head.inbox_next == await streams.inbox.end():
+            break
+        await asyncio.sleep(0.1)
+    assert history.steps[-1].head.inbox_next == await streams.inbox.end()
+    return await check(streams, [one for each in running for one in each.acknowledged(streams.log.name)])
+
+
+async def until(holds, seconds, *running):
+    """Wait in a thread, so that the producer goes on."""
+    return await asyncio.to_thread(wait_until, holds, seconds, *running)
+
+
+async def test_a_killed_leader_loses_nothing(run, kafka_bootstrap, kafka_topic_name):
+    """Killed at random instants and started again; what it acknowledged is in the log, and what was proposed is answered once."""
+    url, chance = f"kafka://{kafka_bootstrap}/{kafka_topic_name}", random.Random(3)
+    process = run(url)
+    process.wait_ready()
+    async with opened(url) as (streams,):
+        async with Producer([streams]).working():
+            for _ in range(KILLS):
+                await asyncio.sleep(chance.uniform(0, 0.5))
+                await asyncio.to_thread(process.kill)
+                process.start()
+                took = await until(lambda: process.leading() == {0}, 20, process)
+                print(f"ready again after {took:.2f} s")
+            await asyncio.sleep(0.3)
+        history = await finish(streams, process)
+        await asyncio.to_thread(process.stop)
+        history = await finish(streams, process)
+    assert len(history.only(LeaderStarted)) == KILLS + 1
+    assert len(process.acknowledged()) > KILLS
+    assert await asyncio.to_thread(digest, url, 1) == await asyncio.to_thread(digest, url, 2) == history.digest
+
+
+async def test_a_broker_that_is_killed_is_waited_for(run, own_kafka, kafka_topic_name):
+    """The leader and the standby go on by themselves when the broker is back."""
+    broker = await asyncio.to_thread(own_kafka)
+    url = f"kafka://{broker.bootstrap}/{kafka_topic_name}"
+    first = run(url, name="first")
+    first.wait_ready()
+    second = run(url, name="second")
+    second.wait_ready()
+    async with opened(url) as (streams,):
+        async with Producer([streams]).working():
+            for away in (0.0, 6.0):
+                await asyncio.sleep(1)
+                await asyncio.to_thread(broker.kill)
+                await asyncio.sleep(away)
+                await asyncio.to_thread(broker.start)
+                took = await until(lambda: {*first.leading(), *second.leading()} == {0}, 60, first, second)
+                print(f"away for {away} s, ready again after {took:.2f} s")
+            await asyncio.sleep(1)
+        await finish(streams, first, second)
+        for process in (first, second):
+            assert await asyncio.to_thread(process.stop) == 0
+        await finish(streams, first, second)
+
+
+async def test_four_partitions_on_two_processes(run, kafka_bootstrap, kafka_topic_name):
+    """Each partition has one leader; when a process is killed the other leads all of them within 5 s; it gives half of them back."""
+    url = f"kafka://{kafka_bootstrap}/{kafka_topic_name}"
+    everything = set(range(PARTITIONS))
+    first = run(url, "--partitions", str(PARTITIONS), name="first")
+    await until(lambda: first.leading() == everything, 20, first)
+    second = run(url, name="second")
+    await until(lambda: len(first.leading()) == len(second.leading()) == PARTITIONS // 2, 20, first, second)
+    assert first.leading() | second.leading() == everything
+    async with opened(url, PARTITIONS) as all_streams:
+        async with Producer(all_streams).working():
+            await asyncio.sleep(1)
+            await asyncio.to_thread(first.kill)
+            took = await until(lambda: second.leading() == everything, 20, second)
+            print(f"leads all after {took:.2f} s")
+            assert took < TAKEOVER_S
+            first.start()
+            await until(lambda: len(first.leading()) == len(second.leading()) == PARTITIONS // 2, 40, first, second)
+            await asyncio.sleep(1)
+        for streams in all_streams:
+            await finish(streams, first, second)
+        for process in (first, second):
+            assert await asyncio.to_thread(process.stop) == 0
+        for number, streams in enumerate(all_streams):
+            history = await finish(streams, first, second)
+            assert {event.leader for event in history.only(LeaderStarted)}
+            assert await asyncio.to_thread(digest, url, number, "--partition", str(number)) == history.digest
