@@ -39,15 +39,15 @@ class Timers:
 
     def arm_all(self, timers: list[Timer]) -> None:
         """Arm many timers at once."""
-        armed, heap = self.armed, self._heap
+        heap = self._heap
+        entries = [(timer.due, timer.id) for timer in timers]
+        self.armed.update(zip([timer.id for timer in timers], timers, strict=True))
         if len(timers) < len(heap):
-            for timer in timers:
-                self.arm(timer)
-            return
-        for timer in timers:
-            armed[timer.id] = timer
-        heap.extend([(timer.due, timer.id) for timer in timers])
-        heapify(heap)
+            for entry in entries:
+                heappush(heap, entry)
+        else:
+            heap.extend(entries)
+            heapify(heap)
 
     def arm_earlier(self, timer: Timer) -> None:
         """Arm a timer unless one of the same id is due no later."""

@@ -98,11 +98,10 @@ class Leaf:
             found.extend([one for one in application.allocations.values() if one.required_node is None and not one.told])
         self.candidates = ordered(found)
         self.chosen = bytearray(len(found))
-        shapes = list(map(attrgetter("shape"), self.candidates))
-        kinds = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
-        self._kinds = kinds
-        self._sizes = [state.types.shapes[shape].pairs for shape in kinds]
-        self._numbers = np.fromiter(map(kinds.__getitem__, shapes), np.int64, len(shapes))
+        shapes = np.fromiter(map(attrgetter("shape"), self.candidates), np.int64, len(found))
+        kinds, self._numbers = np.unique(shapes, return_inverse=True)
+        self._kinds = {shape: number for number, shape in enumerate(kinds.tolist())}
+        self._sizes = [state.types.shapes[shape].pairs for shape in self._kinds]
         self._columns: dict[int, NDArray[np.int64]] = {}
 
     def take(self, want: Mapping[int, int], room: dict[int, int]) -> dict[int, int]:
