@@ -1,0 +1,58 @@
+"""Errors: by who is at fault, with the facts as attributes and the subject first."""
+
+import inspect
+
+import pytest
+
+from events import errors
+
+EXAMPLES = {
+    errors.ProposalTooLarge("p", 9, 5): "proposal p: has 9 bytes, at most 5 are taken",
+    errors.ReadOnly("x.jsonl"): "log x.jsonl: can only be read",
+    errors.UnknownScheme("a://b", "c://d"): "address a://b: not understood, expected c://d",
+    errors.StreamMissing("t"): "stream t: does not exist, create it first",
+    errors.StreamExists("t", 4): "log t: already holds 4 records, expected none",
+    errors.TopicMisconfigured("t", "s", "1", "2"): "topic t: s is 1, expected 2",
+    errors.AccessDenied("t", "no"): "stream t: access denied: no",
+    errors.LogDamaged(7, "hole"): "log: damaged at position 7: hole",
+    errors.LogDamaged(-1, "hole"): "log: damaged: hole",
+    errors.PositionLost(7, "gone"): "log: damaged at position 7: gone",
+    errors.LogUnreachable("t", "no"): "stream t: unreachable: no",
+    errors.LogBusy("t", "no"): "stream t: locked by another process: no",
+    errors.LogFull("t", "no"): "stream t: no room left: no",
+    errors.AppendRefused("t", "no"): "stream t: record refused: no",
+    errors.LeadershipLost(3, 4, "b"): "term 3: not leading: term 4 of leader b is in force",
+    errors.LeadershipLost(3): "term 3: not leading: it has ended",
+    errors.OutcomeUnknown("t", "no"): "stream t: outcome of a write unknown: no",
+}
+
+
+@pytest.mark.parametrize(("error", "said"), EXAMPLES.items())
+def test_the_sentence_names_the_subject_first(error: errors.StreamError, said: str) -> None:
+    """What was found and what was expected, in words for people; the facts again for programs."""
+    assert str(error) == said
+    assert {str(fact) for fact in vars(error).values() if fact not in (-1, 0, "")} <= set(
+        said.replace(":", " ").replace(",", " ").split()
+    ) | {"9", "5", "a://b", "c://d"}
+
+
+def test_there_is_an_example_of_every_error() -> None:
+    """Each class that can be raised."""
+    grouping = {errors.StreamError, errors.CallerError, errors.ConfigurationError, errors.EnvironmentFault, errors.NotLeading}
+    classes = {kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.StreamError)}
+    assert classes - grouping == {type(error) for error in EXAMPLES}
+
+
+@pytest.mark.parametrize(
+    ("fault", "kinds"),
+    [
+        (errors.CallerError, (errors.ProposalTooLarge, errors.ReadOnly, errors.UnknownScheme)),
+        (errors.ConfigurationError, (errors.StreamMissing, errors.StreamExists, errors.TopicMisconfigured, errors.AccessDenied)),
+        (errors.EnvironmentFault, (errors.LogUnreachable, errors.LogBusy, errors.LogFull)),
+        (errors.NotLeading, (errors.LeadershipLost, errors.OutcomeUnknown)),
+        (errors.LogDamaged, (errors.PositionLost,)),
+    ],
+)
+def test_errors_are_grouped_by_who_is_at_fault(fault: type[Exception], kinds: tuple[type[Exception], ...]) -> None:
+    """So that whoever handles them can ask for the fault."""
+    assert all(issubclass(kind, fault) for kind in kinds)
