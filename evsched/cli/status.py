@@ -1,23 +1,33 @@
-"""`evsched status`: what the scheduler knows now, as the log says it."""
+"""`evsched status`: what the scheduler knows now, as the log says it. It only reads."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from events.chain import Head
+import msgspec
+
+from events.chain import Step
 from events.cloudevents import rfc3339
-from events.streams import Heartbeat
-from evsched.cli.answers import emit
+from events.errors import StreamError
+from events.streams import Heartbeat, open_streams
+from events.vocabulary import QuotaPreemptionUnhelpful
+from evsched.cli.answers import emit, paper
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.core.engine import Engine
+from evsched.core.queues import Queue
 from evsched.service.rebuilding import Warm
+
+SHOWN = 20
+"""How many timers and unhelpful actions a person is shown."""
 
 
 async def status(*, where: Where = HERE, json: Json = False) -> None:
-    """Show what the scheduler knows, rebuilt from the log: who leads, what runs, who waits, and the digest of it all.
+    """Show what the scheduler knows, rebuilt from the log.
 
-    Two readers of one log show the same digest.
+    Who leads and how many proposals it has not answered yet, the queues, the timers that run, quota actions that helped nobody, and
+    the digest of it all. Two readers of one log show the same digest.
 
     **Examples**
 
@@ -29,30 +39,62 @@ async def status(*, where: Where = HERE, json: Json = False) -> None:
         where: Which log.
         json: One document.
     """
-    warm = Warm()
+    warm = Observed()
     async with log_of(where) as opened:
         await warm.catch_up(opened)
         beat = await opened.last_heartbeat()
-    facts = _facts(warm.engine, warm.reader.head, beat)
+    facts = _facts(warm, beat, await _lag(where, warm.reader.head.inbox_next))
     if json:
         emit(facts)
-        return
-    for name, value in facts.items():
-        moment = name in {"time", "next_due"} and value
-        print(f"{name.replace('_', ' '):<22} {rfc3339(value) if moment else '-' if value in {None, ''} else value}")
+    else:
+        _show(facts)
 
 
-def _facts(engine: Engine, head: Head, beat: Heartbeat | None) -> dict[str, Any]:
+class Observed(Warm):
+    """A state, and what a person should know of how it came about.
+
+    Attributes:
+        unhelpful: The latest quota enforcement of each queue, where it preempted nobody, with its time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unhelpful: dict[str, tuple[int, QuotaPreemptionUnhelpful]] = {}
+
+    def apply(self, step: Step) -> None:
+        """See `Warm.apply`."""
+        super().apply(step)
+        for event in step.events:
+            if type(event) is QuotaPreemptionUnhelpful:
+                self.unhelpful.pop(event.queue, None)
+                self.unhelpful[event.queue] = (step.time, event)
+
+
+async def _lag(where: Where, inbox_next: int) -> int | None:
+    """Return how many proposals nobody has answered yet; None where there is no inbox, or none that we may see."""
+    with suppress(StreamError):
+        async with open_streams(where.url, where.partition, where.security) as streams:
+            return max(0, await streams.inbox.end() - inbox_next)
+    return None
+
+
+def _facts(warm: Observed, beat: Heartbeat | None, lag: int | None) -> dict[str, Any]:
+    engine, head = warm.engine, warm.reader.head
     state = engine.state
     configuration = state.configuration
+    own = beat if beat is not None and beat.term == head.term else None
     return {
         "log_id": head.log_id,
         "term": head.term,
         "leader": head.leader,
-        "address": beat.address if beat is not None and beat.term == head.term else "",
+        "resigned": own is not None and own.resigned,
+        "last_heartbeat": None if own is None else own.time,
+        "address": "" if own is None else own.address,
         "frame": head.frame,
         "seq": head.next_seq - 1,
         "time": head.time,
+        "unanswered": lag,
+        "ignored_frames": warm.reader.ignored,
         "partition": None if configuration is None else configuration.partition,
         "nodes": len(state.nodes),
         "applications": len(state.applications),
@@ -61,4 +103,70 @@ def _facts(engine: Engine, head: Head, beat: Heartbeat | None) -> dict[str, Any]
         "preemptions_under_way": len(state.preemptions),
         "next_due": engine.next_due(),
         "digest": state.digest(),
+        "queues": [_queue(engine, queue) for _, queue in sorted(state.queues.items())],
+        "timers": [
+            {"id": one.id, "kind": one.kind, "subject": one.subject, "due": one.due}
+            for one in sorted(state.timers.armed.values(), key=lambda one: (one.due, one.id))
+        ],
+        "unhelpful": [
+            {"queue": queue, "time": time, **{name: value for name, value in msgspec.to_builtins(event).items() if name in _KEPT}}
+            for queue, (time, event) in warm.unhelpful.items()
+        ],
     }
+
+
+_KEPT = frozenset({"seq", "reason", "target", "unmet"})
+
+
+def _queue(engine: Engine, queue: Queue) -> dict[str, Any]:
+    """Return what a queue uses, waits for, is guaranteed and may use at most, by resource; an absent limit is unset."""
+    names = engine.state.types.names
+
+    def amounts(values: list[int]) -> dict[str, int]:
+        return {names[index]: value for index, value in enumerate(values) if value}
+
+    def limits(values: dict[int, int]) -> dict[str, int]:
+        return {names[index]: value for index, value in sorted(values.items())}
+
+    return {
+        "queue": queue.path,
+        "leaf": queue.leaf,
+        "draining": queue.draining,
+        "waiting": queue.pending_asks,
+        "used": amounts(queue.usage),
+        "preempting": amounts(queue.preempting),
+        "pending": amounts(queue.pending),
+        "guaranteed": limits(queue.guaranteed),
+        "max": limits(queue.maximum if queue.quota is None else queue.quota.nominal),
+    }
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415 - costs time that --json need not pay
+
+    console = paper()
+    for name, value in facts.items():
+        if isinstance(value, list):
+            continue
+        moment = name in {"time", "next_due", "last_heartbeat"} and value
+        shown = rfc3339(value) if moment else "-" if value in {None, ""} else str(value)
+        console.print(f"{name.replace('_', ' '):<22} {shown}", markup=False)
+    if facts["queues"]:
+        table = Table("queue", "resource", "used", "leaving", "waiting", "guaranteed", "max", show_edge=False, box=None)
+        for queue in facts["queues"]:
+            kinds = sorted({*queue["used"], *queue["pending"], *queue["guaranteed"], *queue["max"]}) or [""]
+            for number, kind in enumerate(kinds):
+                row = [queue[column].get(kind, "-") for column in ("used", "preempting", "pending", "guaranteed", "max")]
+                table.add_row("" if number else escape(queue["queue"]), escape(kind), *(str(value) for value in row))
+        console.print()
+        console.print(table)
+    if facts["timers"] or facts["unhelpful"]:
+        console.print()
+    for one in facts["timers"][:SHOWN]:
+        console.print(f"timer {one['id']} is due at {rfc3339(one['due'])}", markup=False)
+    if len(facts["timers"]) > SHOWN:
+        console.print(f"… and {len(facts['timers']) - SHOWN} timers more")
+    for one in facts["unhelpful"][-SHOWN:]:
+        sentence = f"quota of {one['queue']} was enforced at {rfc3339(one['time'])} and helped nobody: {one['reason']}"
+        console.print(sentence, markup=False)

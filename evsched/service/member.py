@@ -182,8 +182,10 @@ class Member:
         age, lease = self._watch.age, self._pace.lease
         if self._assigned():
             return sight == "open" or age >= lease
-        # Those who are assigned go first; the others come in when nobody did.
-        return age >= lease + self._pace.beat
+        # Those who are assigned go first, and when nothing was ever led they may still be on their way; the others come in when
+        # nobody did.
+        known = sight == "open" and self._watch.beat is not None
+        return age >= (2 * self._pace.beat if known else lease + self._pace.beat)
 
     # --------------------------------------------------------------------------------------------------------------- leader
 
