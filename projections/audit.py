@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import aiosql
 from msgspec import Struct
 
+from projections import rows
+
 _FILE = Path(__file__).parent / "sql" / "audit.sql"
-_queries = aiosql.from_path(_FILE, "sqlite3")
-_HEAD = re.compile(r"-- name: (\w+)\(")
+_HEAD = re.compile(r"-- name: (\w+)\(([\w, ]*)\)")
 _COLUMN = re.compile(r"-- (\w+): (.+)")
+_LEAF = "_leaf"
 
 DEFAULT_LIMIT = 1000
+FOREVER = 2**62
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -25,11 +29,14 @@ class Question(Struct, frozen=True, kw_only=True):
         name: As it is typed, with hyphens.
         sentence: What it answers.
         columns: Column to meaning, in order.
+        takes: What it can be narrowed by: ``queue``, a window (``from_seq``, ``to_seq`` or the times), a moment (``seq``),
+        ``of``.
     """
 
     name: str
     sentence: str
     columns: dict[str, str]
+    takes: tuple[str, ...]
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -40,41 +47,111 @@ class Answer(Struct, frozen=True, kw_only=True):
     cut: bool
 
 
-def questions() -> dict[str, Question]:
-    """Return all questions by name, in the order of the file."""
-    found: dict[str, Question] = {}
-    name, sentence, columns = "", "", {}
-    for line in [*_FILE.read_text(encoding="utf-8").splitlines(), "-- name: end("]:
-        head = _HEAD.match(line)
-        if head:
-            if name:
-                found[name] = Question(name=name, sentence=sentence, columns=columns)
-            name, sentence, columns = head[1].replace("_", "-"), "", {}
-        elif name and (column := _COLUMN.match(line)):
-            columns[column[1]] = column[2]
-        elif name and line.startswith("-- ") and not sentence:
-            sentence = line[3:]
-    return found
+class Scope(Struct, frozen=True, kw_only=True):
+    """What a question is narrowed to; each question uses what it takes.
 
-
-def ask(  # noqa: PLR0913 - what every question takes
-    path: Path | str, name: str, *, queue: str | None = None, from_time: int = 0, to_time: int = 2**62, limit: int = DEFAULT_LIMIT
-) -> Answer:
-    """Answer a question from the file at ``path``, opened for reading only.
-
-    Args:
-        path: Of the read model.
-        name: Of the question; raises KeyError when there is none of this name.
+    Attributes:
         queue: Only this queue and those below it; None: all.
         from_time: Milliseconds, included.
         to_time: Milliseconds, excluded.
+        seq: After this event; None: at the end.
+        of: Id of an ask or allocation.
         limit: Most rows.
     """
+
+    queue: str | None = None
+    from_time: int = 0
+    to_time: int = FOREVER
+    seq: int | None = None
+    of: str = ""
+    limit: int = DEFAULT_LIMIT
+
+
+EVERYTHING = Scope()
+
+
+@cache
+def _statements() -> dict[str, tuple[str, tuple[str, ...], list[str]]]:
+    """Return every statement of the file by name: its SQL, its parameters, and its comment lines."""
+    found: dict[str, tuple[str, tuple[str, ...], list[str]]] = {}
+    name, takes, comments, sql = "", (), [], []  # type: str, tuple[str, ...], list[str], list[str]
+    for line in [*_FILE.read_text(encoding="utf-8").splitlines(), "-- name: end()"]:
+        head = _HEAD.match(line)
+        if head is not None:
+            if name:
+                found[name] = ("\n".join(sql).strip().rstrip(";"), takes, comments)
+            name, takes, comments, sql = head[1], tuple(filter(None, head[2].split(", "))), [], []
+        elif line.startswith("--"):
+            comments.append(line)
+        else:
+            sql.append(line)
+    return found
+
+
+@cache
+def questions() -> dict[str, Question]:
+    """Return all questions by name, in the order of the file."""
+    found: dict[str, Question] = {}
+    for name, (_, takes, comments) in _statements().items():
+        if name.endswith(_LEAF):
+            continue
+        columns = {match[1]: match[2] for line in comments[1:] if (match := _COLUMN.match(line))}
+        typed = name.replace("_", "-")
+        found[typed] = Question(name=typed, sentence=comments[0].removeprefix("-- "), columns=columns, takes=takes)
+    return found
+
+
+def connect(path: Path | str) -> sqlite3.Connection:
+    """Return a connection that can only read the file at ``path``."""
+    return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+
+
+def ask(path: Path | str, name: str, scope: Scope = EVERYTHING) -> Answer:
+    """Answer a question from the file at ``path``; raises KeyError when there is no question of this name."""
+    with closing(connect(path)) as connection:
+        return ask_connected(connection, name, scope)
+
+
+def ask_connected(connection: sqlite3.Connection, name: str, scope: Scope = EVERYTHING) -> Answer:
+    """Do as `ask` does, over a connection that is there."""
     question = questions()[name]
-    connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
-    try:
-        query = getattr(_queries, name.replace("-", "_"))
-        rows = list(query(connection, queue=queue, from_time=from_time, to_time=to_time, limit=limit + 1))
-    finally:
-        connection.close()
-    return Answer(question=question, rows=rows[:limit], cut=len(rows) > limit)
+    sql = _statements()[_variant(connection, name.replace("-", "_"), scope.queue)][0]
+    parameters = {
+        "queue": scope.queue,
+        "from_time": scope.from_time,
+        "to_time": scope.to_time,
+        "from_seq": last_before(connection, scope.from_time) + 1,
+        "to_seq": last_before(connection, scope.to_time) + 1,
+        "seq": FOREVER if scope.seq is None else scope.seq,
+        "of": scope.of,
+        "bucket": rows.BUCKET,
+        "limit": scope.limit + 1,
+    }
+    found = connection.execute(sql, parameters).fetchall()
+    return Answer(question=question, rows=found[: scope.limit], cut=len(found) > scope.limit)
+
+
+def _variant(connection: sqlite3.Connection, name: str, queue: str | None) -> str:
+    """Return the statement that answers a question: a quicker one about a single leaf where there is one."""
+    if queue is None or name + _LEAF not in _statements():
+        return name
+    leaf = connection.execute("SELECT min(leaf) FROM queues WHERE queue = ?", (queue,)).fetchone()[0]
+    return name + _LEAF if leaf == 1 else name
+
+
+def last_before(connection: sqlite3.Connection, time: int) -> int:
+    """Return the ``seq`` of the last event before a time (milliseconds); 0 when there is none."""
+    sql = "SELECT seq FROM frames WHERE time < ? ORDER BY time DESC, seq DESC LIMIT 1"
+    found = connection.execute(sql, (time,)).fetchone()
+    return int(found[0]) if found is not None else 0
+
+
+def time_of(connection: sqlite3.Connection, seq: int) -> int:
+    """Return the time of an event, milliseconds; that of the last one for a later ``seq``."""
+    found = connection.execute("SELECT time FROM frames WHERE seq >= ? ORDER BY seq LIMIT 1", (seq,)).fetchone()
+    return int(found[0]) if found is not None else end_time(connection)
+
+
+def end_time(connection: sqlite3.Connection) -> int:
+    """Return the time up to which the read model goes, milliseconds."""
+    return int(connection.execute("SELECT time FROM position").fetchone()[0])

@@ -1,9 +1,10 @@
 """A projection of one's own: a folder with `.sql` files.
 
 The files hold named statements in aiosql's form. ``create_schema#`` makes the tables; a statement named after an event type,
-``on_PreemptionDecided!``, runs once for every event of that type with the event's fields as parameters (``:seq``, ``:time``, ``:ask``,
-…). What is not a number, text or absent arrives as JSON text, for SQLite's ``json_each`` and ``->>``. Rows and position are committed
-together in the table ``position``, so that a restart goes on where the last commit ended.
+``on_PreemptionDecided!``, runs once for every event of that type with the event's fields as parameters (``:seq``, ``:time``,
+``:ask``, …). What is not a number, text or absent arrives as JSON text, for SQLite's ``json_each`` and ``->>``. Rows and
+position are
+committed together in the table ``position``, so that a restart goes on where the last commit ended.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import aiosql
 from aiosql.utils import SQLLoadException, SQLParseException
 
 from events import vocabulary as v
-from projections.read_model import RebuildNeeded, head_of
+from events.chain import START
+from projections.read_model import RebuildNeeded, decode_head, encode_head
 from projections.rows import text
 
 if TYPE_CHECKING:
@@ -58,15 +60,14 @@ class CustomProjection:
         connection.execute("PRAGMA journal_mode = WAL")
         if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'position'").fetchone()[0]:
             connection.executescript(
-                f"BEGIN; CREATE TABLE position (log_id TEXT, next_seq INTEGER, time INTEGER, frame INTEGER, hash TEXT, position INTEGER);"
-                f"{schema};COMMIT"
+                f"BEGIN; CREATE TABLE position (log_id TEXT, seq INTEGER, time INTEGER, head TEXT); {schema};COMMIT"
             )
-            connection.execute("INSERT INTO position VALUES (?, 1, 0, 0, '', -1)", (log_id,))
-        found, *place = connection.execute("SELECT log_id, next_seq, time, frame, hash, position FROM position").fetchone()
+            connection.execute("INSERT INTO position VALUES (?, 0, 0, ?)", (log_id, encode_head(START)))
+        found, head = connection.execute("SELECT log_id, head FROM position").fetchone()
         if found != log_id:
             message = f"projection: is of log {found}, expected {log_id}"
             raise RebuildNeeded(message)
-        self.at = head_of(*place)
+        self.at = decode_head(head)
         connection.execute("BEGIN")
 
     def take(self, step: Step) -> None:
@@ -83,7 +84,7 @@ class CustomProjection:
         """Write rows and position together."""
         at = self.at
         self._connection.execute(
-            "UPDATE position SET next_seq = ?, time = ?, frame = ?, hash = ?, position = ?", (at.next_seq, at.time, at.frame, at.hash, at.position)
+            "UPDATE position SET seq = ?, time = ?, head = ?", (at.next_seq - 1, at.time, encode_head(at))
         )
         self._connection.execute("COMMIT")
         self._connection.execute("BEGIN")
@@ -97,7 +98,8 @@ def _parameters(event: v.AnyEvent, time: int) -> dict[str, Any]:
     found: dict[str, Any] = {"time": time}
     for name in event.__struct_fields__:
         value = getattr(event, name)
-        found[name] = int(value) if isinstance(value, bool) else value if value is None or isinstance(value, int | str) else text(value)
+        plain = value is None or isinstance(value, int | str)
+        found[name] = int(value) if isinstance(value, bool) else value if plain else text(value)
     return found
 
 

@@ -1,18 +1,22 @@
 """The read model of one log: a SQLite file that answers questions about any moment.
 
-Rows and position are committed together, so that whatever happens the file says exactly up to where it has read. It keeps the folded
-state now and then (`kept_state`), so that a restart folds only the events after it; rows of those are already there and are not
-written again. The file is never migrated: another schema version, another log, or a frame that the log no longer has mean *rebuild*.
+Rows and position are committed together, so that whatever happens the file says exactly up to where it has read. It keeps the
+folded state now and then (`kept_state`), so that a restart folds only the events after it; rows of those are already there and
+are not written again. The file is never migrated: another schema version, another log, or a frame that the log no longer has
+mean
+*rebuild*. A rebuild writes another file beside it and gives that the name when it is complete, so that nobody ever reads half of
+one; it need not survive anything on the way and is not journaled.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiosql
-from msgspec import MsgspecError
+import msgspec
 
 from events.chain import START, Head
 from evsched.core import snapshot
@@ -26,12 +30,16 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 KEEP_STATE_EVERY = 200_000
 """After how many events the folded state is written along."""
+FLUSH_EVERY = 50_000
+"""After how many events a rebuild hands its rows to SQLite."""
 
 _queries = aiosql.from_path(Path(__file__).parent / "sql" / "schema.sql", "sqlite3")
+_FOLLOWING = ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -65536")
+_REBUILDING = ("journal_mode = OFF", "synchronous = OFF", "cache_size = -262144", "locking_mode = EXCLUSIVE")
 
 
 class RebuildNeeded(Exception):
-    """The file cannot be continued; the message says why. Remove it and read the log from its beginning."""
+    """The file cannot be continued; the message says why. Rebuild it from the log."""
 
 
 class ReadModel:
@@ -42,8 +50,13 @@ class ReadModel:
         resume_at: The place after which the log must be read: that of the kept state.
     """
 
-    def __init__(self, path: Path | str, log_id: str) -> None:
+    def __init__(self, path: Path | str, log_id: str, settings: tuple[str, ...] = _FOLLOWING) -> None:
         """Open or create the file for a log.
+
+        Args:
+            path: Of the file.
+            log_id: Of the log.
+            settings: SQLite's; those of a follower.
 
         Raises:
             RebuildNeeded: It holds another log, another schema version, or a state that cannot be read.
@@ -51,9 +64,8 @@ class ReadModel:
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._log_id = log_id
         try:
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._connection.execute("PRAGMA cache_size = -65536")
+            for setting in settings:
+                self._connection.execute(f"PRAGMA {setting}")
             self._open()
         except BaseException:
             self._connection.close()
@@ -61,29 +73,21 @@ class ReadModel:
 
     def _open(self) -> None:
         connection = self._connection
-        exists = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'position'").fetchone()[0]
-        if not exists:
+        if not _has(connection, "position"):
             connection.execute("BEGIN")
             for statement in _statements(_queries.create_schema.sql):
                 connection.execute(statement)
             self._set_position(START)
             connection.execute("COMMIT")
-        version, log_id, *place = _queries.get_position(connection)
-        if version != SCHEMA_VERSION:
-            message = f"read model: found schema version {version}, expected {SCHEMA_VERSION}"
-            raise RebuildNeeded(message)
-        if log_id != self._log_id:
-            message = f"read model: is of log {log_id}, expected {self._log_id}"
-            raise RebuildNeeded(message)
-        self._written = self.at = head_of(*place)
+        self._written = self.at = _position(connection, self._log_id)
         kept = _queries.get_kept_state(connection)
         if kept is None:
             self.resume_at, state = START, State()
         else:
-            self.resume_at = head_of(*kept[:-1])
+            self.resume_at = decode_head(kept[0])
             try:
-                state = snapshot.decode(kept[-1], self.resume_at.time)
-            except MsgspecError as error:
+                state = snapshot.decode(kept[1], self.resume_at.time)
+            except msgspec.MsgspecError as error:
                 message = f"read model: its kept state cannot be read: {error}"
                 raise RebuildNeeded(message) from error
         self._rows = Rows(state)
@@ -91,9 +95,7 @@ class ReadModel:
         self._loaded = self.resume_at.frame == self._written.frame
         if self._loaded:
             self._rows.load(connection)
-        self._indexed = bool(
-            connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'usage_by_queue'").fetchone()[0]
-        )
+        self._indexed = _has(connection, "usage_by_queue")
 
     @property
     def state(self) -> State:
@@ -108,33 +110,37 @@ class ReadModel:
     def take(self, step: Step) -> None:
         """Take a complete step; nothing is written before `commit`.
 
-        Steps up to the committed place only bring the state up to date. Raises `RebuildNeeded` when the log has another frame at the
-        committed place than the one that was read.
+        Steps up to the committed place only bring the state up to date. Raises `RebuildNeeded` when the log has another frame at
+        the committed place than the one that was read.
         """
         head = step.head
         if head.frame <= self._written.frame and not self._loaded:
-            state = self._rows.state
-            state.time = step.time
-            for event in step.events:
-                apply(state, event)
-            if head.frame == self._written.frame:
-                if head.hash != self._written.hash:
-                    message = f"read model: frame {head.frame} has hash {head.hash}, expected {self._written.hash}: not the same log"
-                    raise RebuildNeeded(message)
-                self._rows.load(self._connection)
-                self._loaded = True
+            self._catch_up(step)
             return
         if not self._loaded:
             message = f"read model: frame {self._written.frame} is not in this log"
             raise RebuildNeeded(message)
-        take = self._rows.take
+        take, time = self._rows.take, step.time
         for event in step.events:
-            take(event, step.time)
-        self._rows.step(head.frame, step.time, head.next_seq - 1)
+            take(event, time)
+        self._rows.step(head.frame, time, head.next_seq - 1)
         self.at = head
 
-    def commit(self, *, index: bool = True) -> None:
-        """Write rows and position together; the state too when it is time. ``index``: False while a rebuild goes on."""
+    def _catch_up(self, step: Step) -> None:
+        """Take a step whose rows are there already."""
+        state, head = self._rows.state, step.head
+        state.time = step.time
+        for event in step.events:
+            apply(state, event)
+        if head.frame == self._written.frame:
+            if head.hash != self._written.hash:
+                message = f"read model: frame {head.frame} has hash {head.hash}, expected {self._written.hash}: not the same log"
+                raise RebuildNeeded(message)
+            self._rows.load(self._connection)
+            self._loaded = True
+
+    def commit(self) -> None:
+        """Write rows and position together; the state too when it is time."""
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -142,10 +148,8 @@ class ReadModel:
             self._set_position(self.at)
             if self.at.next_seq - self._kept_seq >= KEEP_STATE_EVERY:
                 self._keep_state()
-            if index and not self._indexed:
-                for statement in _statements(_queries.create_indices.sql):
-                    connection.execute(statement)
-                self._indexed = True
+            if not self._indexed:
+                self._index()
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -153,18 +157,19 @@ class ReadModel:
             raise
         self._written = self.at
 
+    def _index(self) -> None:
+        for statement in _statements(_queries.create_indices.sql):
+            self._connection.execute(statement)
+        self._indexed = True
+
     def _keep_state(self) -> None:
-        at = self.at
-        _queries.set_kept_state(
-            self._connection, next_seq=at.next_seq, time=at.time, frame=at.frame, hash=at.hash, position=at.position,
-            state=snapshot.encode(self.state),
-        )  # fmt: skip
-        self._kept_seq = at.next_seq
+        _queries.set_kept_state(self._connection, head=encode_head(self.at), state=snapshot.encode(self.state))
+        self._kept_seq = self.at.next_seq
 
     def _set_position(self, at: Head) -> None:
         _queries.set_position(
-            self._connection, schema_version=SCHEMA_VERSION, log_id=self._log_id, next_seq=at.next_seq, time=at.time,
-            frame=at.frame, hash=at.hash, position=at.position,
+            self._connection, schema_version=SCHEMA_VERSION, log_id=self._log_id, seq=at.next_seq - 1, time=at.time,
+            head=encode_head(at),
         )  # fmt: skip
 
     def close(self) -> None:
@@ -172,9 +177,92 @@ class ReadModel:
         self._connection.close()
 
 
-def head_of(next_seq: int, time: int, frame: int, digest: str, position: int) -> Head:
-    """Return the head of a log from the columns that keep it."""
-    return Head(next_seq=next_seq, time=time, frame=frame, hash=digest, position=position)
+class Rebuild(ReadModel):
+    """A read model that is made anew, beside the one that is there; `finish` exchanges the two."""
+
+    def __init__(self, path: Path, log_id: str) -> None:
+        """Begin a new file for a log; what an earlier rebuild left is removed."""
+        self._path = path
+        self._draft = path.with_name(f"{path.name}.rebuild")
+        self._flushed = 0
+        remove(self._draft)
+        super().__init__(self._draft, log_id, _REBUILDING)
+
+    def take(self, step: Step) -> None:
+        """Take a complete step; rows go to the file now and then."""
+        super().take(step)
+        if self.at.next_seq - self._flushed >= FLUSH_EVERY:
+            self._flushed = self.at.next_seq
+            self._connection.execute("BEGIN")
+            self._rows.flush(self._connection, still_open=False)
+            self._connection.execute("COMMIT")
+
+    def finish(self) -> None:
+        """Write what is left, and the indices; then the file takes the place of the old one."""
+        self._kept_seq = self.at.next_seq - KEEP_STATE_EVERY
+        self.commit()
+        self.close()
+        descriptor = os.open(self._draft, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        # SQLite would apply the write-ahead log of the old file to the new one.
+        remove(self._path)
+        self._draft.replace(self._path)
+
+
+def place_of(path: Path) -> tuple[int, str, Head]:
+    """Return schema version, log id and place of the read model in a file, without changing anything.
+
+    Raises:
+        RebuildNeeded: There is none, or nothing that we could read.
+    """
+    if not path.is_file():
+        message = f"read model {path}: does not exist"
+        raise RebuildNeeded(message)
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        version, log_id, head = _queries.get_position(connection)
+        return version, log_id, decode_head(head)
+    except (sqlite3.DatabaseError, TypeError) as error:
+        message = f"read model {path}: cannot be read: {error}"
+        raise RebuildNeeded(message) from error
+    finally:
+        connection.close()
+
+
+def _position(connection: sqlite3.Connection, log_id: str) -> Head:
+    """Return the place of a read model that is ours to continue."""
+    try:
+        version, found, head = _queries.get_position(connection)
+    except sqlite3.OperationalError:
+        version, found, head = None, "", ""
+    if version != SCHEMA_VERSION:
+        message = f"read model: found schema version {version}, expected {SCHEMA_VERSION}"
+        raise RebuildNeeded(message)
+    if found != log_id:
+        message = f"read model: is of log {found}, expected {log_id}"
+        raise RebuildNeeded(message)
+    return decode_head(head)
+
+
+def encode_head(head: Head) -> str:
+    """Return a head of the log as JSON text."""
+    return msgspec.json.encode(head).decode()
+
+
+def decode_head(text: str) -> Head:
+    """Return the head of the log in this text; raise `RebuildNeeded` when there is none."""
+    try:
+        return msgspec.json.decode(text, type=Head)
+    except msgspec.MsgspecError as error:
+        message = f"read model: its position cannot be read: {error}"
+        raise RebuildNeeded(message) from error
+
+
+def _has(connection: sqlite3.Connection, name: str) -> bool:
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master WHERE name = ?", (name,)).fetchone()[0])
 
 
 def _statements(script: str) -> list[str]:
@@ -185,5 +273,5 @@ def _statements(script: str) -> list[str]:
 
 def remove(path: Path) -> None:
     """Remove the file of a read model with what SQLite keeps beside it."""
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """From events to rows.
 
-`Rows` folds the log with the scheduler's own reducer and notes, for every event, which rows begin and end with it. It knows no SQL
-beyond `Temporal` and the plain inserts of tables that only grow.
+`Rows` folds the log with the scheduler's own reducer and notes, for every event, which rows begin and end with it. It knows no
+SQL beyond `Temporal` and the plain inserts of tables that only grow.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from evsched.core.reducer import apply
 from events import vocabulary as v
+from evsched.core.reducer import apply
 from projections.temporal import Temporal
 
 if TYPE_CHECKING:
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 _json = msgspec.json.Encoder()
 
+BUCKET = 4096
+"""How many events share a row of the counting tables: a question about a long time adds up rows of whole buckets."""
+
+MOST_TEXTS = 200_000
+"""How many amounts are remembered as text, so that the same ones are not written out again."""
+
 GROWING = {
     "frames": 3,
     "preemptions": 11,
@@ -32,6 +38,13 @@ GROWING = {
     "failures": 6,
 }
 """Tables that only grow, with their number of columns."""
+
+
+_ADD_WAITS = """INSERT INTO waits (bucket, queue, outcome, asks, waited_ms, longest_ms) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET asks = asks + excluded.asks, waited_ms = waited_ms + excluded.waited_ms,
+    longest_ms = max(longest_ms, excluded.longest_ms)"""
+_ADD_COUNTS = """INSERT INTO victim_counts (bucket, kind, queue, reason, victims) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET victims = victims + excluded.victims"""
 
 
 def text(value: object) -> str:
@@ -57,8 +70,8 @@ class Rows:
         self.asks = Temporal("asks", ("ask", "application", "queue", "resources", "priority", "created", "outcome"))
         self.allocations = Temporal(
             "allocations",
-            ("allocation", "application", "queue", "node", "resources", "priority", "created", "bound", "told", "victim_of", "quota_of",
-             "outcome"),
+            ("allocation", "application", "queue", "node", "resources", "priority", "created", "bound", "told", "victim_of",
+             "quota_of", "outcome"),
         )  # fmt: skip
         self.reservations = Temporal("reservations", ("ask", "node"))
         self.temporal = (
@@ -67,6 +80,9 @@ class Rows:
         )  # fmt: skip
         self._growing: dict[str, list[tuple[Any, ...]]] = {table: [] for table in GROWING}
         self._shape_text: dict[int, str] = {}
+        self._vector_text: dict[tuple[int, ...], str] = {}
+        self._waits: dict[tuple[int, str, str], list[int]] = {}
+        self._counts: dict[tuple[int, str, str, str], int] = {}
 
     # ------------------------------------------------------------------------------------------------------------ tables
 
@@ -75,10 +91,16 @@ class Rows:
         for table in self.temporal:
             table.load(connection)
 
-    def flush(self, connection: sqlite3.Connection) -> None:
-        """Write what changed; the caller commits."""
+    def flush(self, connection: sqlite3.Connection, *, still_open: bool = True) -> None:
+        """Write what changed; the caller commits. ``still_open`` as of `Temporal.flush`."""
         for table in self.temporal:
-            table.flush(connection)
+            table.flush(connection, still_open=still_open)
+        if self._waits:
+            connection.executemany(_ADD_WAITS, [(*key, *figures) for key, figures in self._waits.items()])
+            self._waits.clear()
+        if self._counts:
+            connection.executemany(_ADD_COUNTS, [(*key, count) for key, count in self._counts.items()])
+            self._counts.clear()
         for name, rows in self._growing.items():
             if rows:
                 connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * GROWING[name])})", rows)  # noqa: S608
@@ -110,22 +132,31 @@ class Rows:
         queue = self.state.queues.get(path)
         if queue is None:
             return
-        names = self.state.types.names
+        usage, pending = tuple(queue.usage), tuple(queue.pending)
+        texts = self._vector_text
         self.usage.put(
             seq,
             time,
             path,
-            text({names[i]: amount for i, amount in enumerate(queue.usage) if amount}),
-            text({names[i]: amount for i, amount in enumerate(queue.pending) if amount}),
+            texts.get(usage) or self._vector(usage),
+            texts.get(pending) or self._vector(pending),
             queue.pending_asks,
         )
+
+    def _vector(self, amounts: tuple[int, ...]) -> str:
+        if len(self._vector_text) >= MOST_TEXTS:
+            self._vector_text.clear()
+        names = self.state.types.names
+        found = self._vector_text[amounts] = text({names[i]: amount for i, amount in enumerate(amounts) if amount})
+        return found
 
     def _configuration(self, event: v.ConfigurationApplied, time: int) -> None:
         apply(self.state, event)
         configuration = msgspec.to_builtins(event.configuration)
         for key in tuple(self.configurations.open):
             self.configurations.end(event.seq, time, key)
-        self.configurations.put(event.seq, time, configuration["format"], text(event.configuration), event.document, event.proposal)
+        kind = configuration["format"]
+        self.configurations.put(event.seq, time, kind, text(event.configuration), event.document, event.proposal)
         self._all_queues(event.seq, time)
 
     def _all_queues(self, seq: int, time: int) -> None:
@@ -149,7 +180,7 @@ class Rows:
                 self.usage.end(seq, time, path)
         for path, values in present.items():
             held = self.queues.open.get(path)
-            if held is None or tuple(held[4:]) != values:
+            if held is None or tuple(held[3:]) != values:
                 self.queues.put(seq, time, *values)
 
     def _queue_event(self, event: v.QueueCreated | v.QueueRemoved, time: int) -> None:
@@ -201,6 +232,15 @@ class Rows:
         self._leaf(ask.queue, event.seq, time)
 
     def _unasked(self, ask: Ask, seq: int, time: int, outcome: str) -> None:
+        waited = time - min(ask.created, self.asks.open[ask.id][2])
+        key = (seq // BUCKET, ask.queue, outcome)
+        figures = self._waits.get(key)
+        if figures is None:
+            self._waits[key] = [1, waited, waited]
+        else:
+            figures[0] += 1
+            figures[1] += waited
+            figures[2] = max(figures[2], waited)
         self.asks.end(seq, time, ask.id, outcome)
         if ask.id in self.reservations.open:
             self.reservations.end(seq, time, ask.id)
@@ -259,6 +299,8 @@ class Rows:
     ) -> None:
         for number, victim in enumerate(event.victims):
             allocation = self.state.allocations[victim.id]
+            key = (event.seq // BUCKET, kind, victim.queue, victim.reason)
+            self._counts[key] = self._counts.get(key, 0) + 1
             self._growing["victims"].append((
                 event.seq, number, time, victim.id, allocation.application, victim.queue, allocation.node,
                 self._amounts(allocation.shape), allocation.priority, victim.reason, victim.message, for_ask, for_queue, kind,
@@ -282,7 +324,7 @@ class Rows:
         if node is None:
             if held is not None:
                 self.reservations.end(seq, time, ask)
-        elif held is None or held[5] != node:
+        elif held is None or held[4] != node:
             self.reservations.put(seq, time, ask, node)
 
     def _preemption_withdrawn(self, event: v.PreemptionWithdrawn, time: int) -> None:

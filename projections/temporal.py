@@ -1,7 +1,8 @@
 """Temporal tables: rows that hold from one ``seq`` to another.
 
-What holds now is kept in memory by its key. A row that comes and goes between two commits is written once, complete; one that holds
-across a commit is written open and closed later by its id. So the cost of a change is one row, whatever the size of the table.
+What holds now is kept in memory by its key. A row that comes and goes between two flushes is written once, complete; one that
+holds across a flush is written open and closed later by its id. So the cost of a change is one row, whatever the size of the
+table. Ids are given when rows are written, so that every row goes to the end of its table.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Temporal:
     """One temporal table whose first value column is its key.
 
     Attributes:
-        open: Key to the row that holds now: [id, from_seq, from_time, written, *values].
+        open: Key to the row that holds now: [id, from_seq, from_time, *values]; the id is 0 before the row is written.
     """
 
     def __init__(self, table: str, columns: Iterable[str]) -> None:
@@ -28,7 +29,7 @@ class Temporal:
         self.table = table
         self.columns = tuple(columns)
         self.open: dict[str, list[Any]] = {}
-        self._fresh: dict[int, list[Any]] = {}
+        self._fresh: dict[str, list[Any]] = {}
         self._closed: list[tuple[Any, ...]] = []
         self._ends: list[tuple[Any, ...]] = []
         self._next_id = 1
@@ -48,41 +49,49 @@ class Temporal:
             f"SELECT id, from_seq, from_time, {names} FROM {self.table} WHERE to_seq = ?",  # noqa: S608
             (OPEN,),
         )
-        self.open = {row[3]: [row[0], row[1], row[2], True, *row[3:]] for row in rows}
+        self.open = {row[3]: list(row) for row in rows}
         self._fresh.clear()
         self._closed.clear()
         self._ends.clear()
 
-    def put(self, seq: int, time: int, *values: Any) -> None:  # noqa: ANN401 - columns
+    def put(self, seq: int, time: int, *values: Any) -> None:
         """Let a row with these values hold from here on; the one with the same key ends here."""
         key = values[0]
         if key in self.open:
             self.end(seq, time, key)
-        self.open[key] = self._fresh[self._next_id] = [self._next_id, seq, time, False, *values]
-        self._next_id += 1
+        self.open[key] = self._fresh[key] = [0, seq, time, *values]
 
     def end(self, seq: int, time: int, key: str, outcome: str = "") -> None:
         """End the row of a key; ``outcome`` fills the last column of tables that have one."""
         row = self.open.pop(key)
-        if row[3]:
+        if row[0]:
             self._ends.append((seq, time, outcome, row[0]) if self._has_outcome else (seq, time, row[0]))
             return
-        del self._fresh[row[0]]
+        del self._fresh[key]
+        if row[1] == seq:
+            return  # it held at no moment
         if self._has_outcome:
             row[-1] = outcome
-        self._closed.append((row[0], row[1], row[2], seq, time, *row[4:]))
+        self._closed.append((row[1], row[2], seq, time, *row[3:]))
 
-    def flush(self, connection: sqlite3.Connection) -> None:
-        """Write what changed since the last flush; the caller commits."""
+    def flush(self, connection: sqlite3.Connection, *, still_open: bool = True) -> None:
+        """Write what changed since the last flush; the caller commits.
+
+        Args:
+            connection: To the file.
+            still_open: Whether rows that still hold are written too; False while a rebuild goes on, which writes them at its end.
+        """
         if self._ends:
             connection.executemany(self._end_outcome if self._has_outcome else self._end, self._ends)
             self._ends.clear()
         if self._closed:
-            connection.executemany(self._insert, self._closed)
+            connection.executemany(self._insert, [(number, *row) for number, row in enumerate(self._closed, self._next_id)])
+            self._next_id += len(self._closed)
             self._closed.clear()
-        if self._fresh:
-            fresh = self._fresh.values()
-            connection.executemany(self._insert, [(row[0], row[1], row[2], OPEN, OPEN, *row[4:]) for row in fresh])
-            for row in fresh:
-                row[3] = True
+        if self._fresh and still_open:
+            for row in self._fresh.values():
+                row[0] = self._next_id
+                self._next_id += 1
+            rows = [(row[0], row[1], row[2], OPEN, OPEN, *row[3:]) for row in self._fresh.values()]
+            connection.executemany(self._insert, rows)
             self._fresh.clear()

@@ -1,7 +1,7 @@
 -- What held at one moment. `seq` is the last event to be counted in.
 
 -- name: queues_at(seq)
-SELECT queue, parent, leaf, dynamic, draining, guaranteed, maximum FROM queues WHERE from_seq <= :seq AND to_seq > :seq ORDER BY id;
+SELECT queue, parent, leaf, dynamic, draining, guaranteed, maximum FROM queues WHERE from_seq <= :seq AND to_seq > :seq ORDER BY queue;
 
 -- name: usage_at(seq)
 SELECT queue, usage, pending, pending_asks FROM queue_usage WHERE from_seq <= :seq AND to_seq > :seq ORDER BY queue;
@@ -26,4 +26,4 @@ SELECT ask, node FROM reservations WHERE from_seq <= :seq AND to_seq > :seq ORDE
 SELECT format, configuration FROM configurations WHERE from_seq <= :seq AND to_seq > :seq;
 
 -- name: seq_at_time(time)$
-SELECT coalesce(max(seq), 0) FROM frames WHERE time <= :time;
+SELECT coalesce((SELECT seq FROM frames WHERE time <= :time ORDER BY time DESC, seq DESC LIMIT 1), 0);

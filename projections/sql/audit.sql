@@ -1,7 +1,8 @@
--- Ready audit questions. Parameters: :from_time and :to_time in milliseconds (included, excluded), :queue a path or NULL for all
--- (queues below it count too), :limit the most rows. The first comment line of a query is its sentence; lines `column: meaning` follow.
+-- Ready audit questions. Parameters: :from_seq and :to_seq (included, excluded) stand for the window of time, :seq for a moment,
+-- :queue is a path or NULL for all (queues below it count too), :of an id, :limit the most rows, :bucket how many events share a
+-- row of the counting tables. The first comment line of a query is its sentence; lines `column: meaning` follow. NAME_leaf is how NAME is asked about one leaf, where that is quicker otherwise.
 
--- name: who_preempted(queue, from_time, to_time, limit)
+-- name: who_preempted(queue, from_seq, to_seq, limit)
 -- Which allocations of a queue were told to go, for whom and by what right.
 -- time: when they were told
 -- allocation: the victim
@@ -14,11 +15,15 @@
 -- seq: of the decision, for `evsched explain` and `evsched at`
 SELECT time, allocation, queue, node, kind, for_ask, for_queue, reason, seq
 FROM victims
-WHERE time >= :from_time AND time < :to_time
-  AND (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
+WHERE seq >= :from_seq AND seq < :to_seq AND (:queue IS NULL OR +queue = :queue OR (+queue > :queue || '.' AND +queue < :queue || '/'))
 ORDER BY seq, number LIMIT :limit;
 
--- name: preemptions_for(queue, from_time, to_time, limit)
+-- name: who_preempted_leaf(queue, from_seq, to_seq, limit)
+SELECT time, allocation, queue, node, kind, for_ask, for_queue, reason, seq
+FROM victims WHERE queue = :queue AND seq >= :from_seq AND seq < :to_seq
+ORDER BY seq, number LIMIT :limit;
+
+-- name: preemptions_for(queue, from_seq, to_seq, limit)
 -- Which asks of a queue preempted others, how long they had waited, and how many had to go.
 -- time: when it was decided
 -- ask: the ask that preempted
@@ -30,23 +35,35 @@ ORDER BY seq, number LIMIT :limit;
 -- seq: of the decision
 SELECT p.time, p.ask, p.queue, p.node, p.algorithm, p.waited_ms, (SELECT count(*) FROM victims v WHERE v.seq = p.seq) AS victims, p.seq
 FROM preemptions p
-WHERE p.time >= :from_time AND p.time < :to_time
-  AND (:queue IS NULL OR p.queue = :queue OR (p.queue > :queue || '.' AND p.queue < :queue || '/'))
+WHERE p.seq >= :from_seq AND p.seq < :to_seq AND (:queue IS NULL OR +p.queue = :queue OR (+p.queue > :queue || '.' AND +p.queue < :queue || '/'))
 ORDER BY p.seq LIMIT :limit;
 
--- name: preemptions_by_reason(queue, from_time, to_time, limit)
+-- name: preemptions_for_leaf(queue, from_seq, to_seq, limit)
+SELECT p.time, p.ask, p.queue, p.node, p.algorithm, p.waited_ms, (SELECT count(*) FROM victims v WHERE v.seq = p.seq) AS victims, p.seq
+FROM preemptions p WHERE p.queue = :queue AND p.seq >= :from_seq AND p.seq < :to_seq
+ORDER BY p.seq LIMIT :limit;
+
+-- name: preemptions_by_reason(queue, from_seq, to_seq, limit)
 -- How many allocations were told to go, by kind and rule.
 -- kind: guarantee, required-node, classic, fair or quota
 -- queue: whose allocations
 -- reason: the rule that made them eligible
 -- victims: how many
-SELECT kind, queue, reason, count(*) AS victims
-FROM victims
-WHERE time >= :from_time AND time < :to_time
-  AND (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
+SELECT kind, queue, reason, sum(victims) AS victims
+FROM (
+    SELECT kind, queue, reason, victims FROM victim_counts
+    WHERE bucket > :from_seq / :bucket AND bucket < (:to_seq - 1) / :bucket
+    UNION ALL
+    SELECT kind, queue, reason, 1 FROM victims
+    WHERE seq >= :from_seq AND seq < min(:to_seq, (:from_seq / :bucket + 1) * :bucket)
+    UNION ALL
+    SELECT kind, queue, reason, 1 FROM victims
+    WHERE seq >= max((:from_seq / :bucket + 1) * :bucket, (:to_seq - 1) / :bucket * :bucket) AND seq < :to_seq
+)
+WHERE (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
 GROUP BY kind, queue, reason ORDER BY victims DESC, kind, queue, reason LIMIT :limit;
 
--- name: usage_over_time(queue, from_time, to_time, limit)
+-- name: usage_over_time(queue, from_seq, to_seq, limit)
 -- What ran and waited in a leaf, change by change.
 -- from_time: since when it held
 -- to_time: until when
@@ -55,32 +72,55 @@ GROUP BY kind, queue, reason ORDER BY victims DESC, kind, queue, reason LIMIT :l
 -- pending: what waited, by resource
 -- pending_asks: how many asks waited
 -- seq: of the event that brought it about
-SELECT u.from_time, u.to_time, u.queue, u.usage, u.pending, u.pending_asks, u.from_seq AS seq
-FROM queue_usage u
-WHERE u.from_seq >= (
-        SELECT coalesce(max(b.from_seq), 0) FROM queue_usage b
-        WHERE b.queue = u.queue AND b.from_seq <= (SELECT coalesce(max(seq), 0) FROM frames WHERE time <= :from_time)
-      )
-  AND u.from_seq <= (SELECT coalesce(max(seq), 0) FROM frames WHERE time < :to_time)
-  AND u.queue = coalesce(:queue, u.queue) AND u.to_time > :from_time
-ORDER BY u.from_seq LIMIT :limit;
+SELECT from_time, to_time, queue, usage, pending, pending_asks, seq
+FROM (
+    SELECT u.from_time, u.to_time, u.queue, u.usage, u.pending, u.pending_asks, u.from_seq AS seq
+    FROM (SELECT DISTINCT queue FROM queues WHERE leaf = 1 AND (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))) q
+    JOIN queue_usage u ON u.id = (
+        SELECT b.id FROM queue_usage b WHERE b.queue = q.queue AND b.from_seq < :from_seq ORDER BY b.from_seq DESC LIMIT 1
+    )
+    WHERE u.to_seq > :from_seq
+    UNION ALL
+    SELECT * FROM (
+        SELECT from_time, to_time, queue, usage, pending, pending_asks, from_seq AS seq
+        FROM queue_usage
+        WHERE from_seq >= :from_seq AND from_seq < :to_seq AND (:queue IS NULL OR +queue = :queue OR (+queue > :queue || '.' AND +queue < :queue || '/'))
+        ORDER BY from_seq LIMIT :limit
+    )
+)
+ORDER BY seq, queue LIMIT :limit;
 
--- name: waiting_times(queue, from_time, to_time, limit)
+-- name: usage_over_time_leaf(queue, from_seq, to_seq, limit)
+SELECT from_time, to_time, queue, usage, pending, pending_asks, from_seq AS seq
+FROM queue_usage
+WHERE queue = :queue AND from_seq < :to_seq AND to_seq > :from_seq AND from_seq >= coalesce((
+    SELECT max(b.from_seq) FROM queue_usage b WHERE b.queue = :queue AND b.from_seq <= :from_seq
+), 0)
+ORDER BY from_seq LIMIT :limit;
+
+-- name: waiting_times(queue, from_seq, to_seq, limit)
 -- How long asks that stopped waiting in this time had waited, by queue and outcome.
 -- queue: their queue
 -- outcome: bound or withdrawn
 -- asks: how many
 -- mean_ms: mean time from creation to the end of waiting, rounded down
 -- longest_ms: the longest
-SELECT queue, outcome, count(*) AS asks, sum(to_time - min(created, from_time)) / count(*) AS mean_ms,
-       max(to_time - min(created, from_time)) AS longest_ms
-FROM asks
-WHERE to_time >= :from_time AND to_time < :to_time
-  AND (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
+SELECT queue, outcome, sum(asks) AS asks, sum(waited_ms) / sum(asks) AS mean_ms, max(longest_ms) AS longest_ms
+FROM (
+    SELECT queue, outcome, asks, waited_ms, longest_ms FROM waits
+    WHERE bucket > :from_seq / :bucket AND bucket < (:to_seq - 1) / :bucket
+    UNION ALL
+    SELECT queue, outcome, 1, to_time - min(created, from_time), to_time - min(created, from_time) FROM asks
+    WHERE to_seq >= :from_seq AND to_seq < min(:to_seq, (:from_seq / :bucket + 1) * :bucket)
+    UNION ALL
+    SELECT queue, outcome, 1, to_time - min(created, from_time), to_time - min(created, from_time) FROM asks
+    WHERE to_seq >= max((:from_seq / :bucket + 1) * :bucket, (:to_seq - 1) / :bucket * :bucket) AND to_seq < :to_seq
+)
+WHERE (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
 GROUP BY queue, outcome ORDER BY queue, outcome LIMIT :limit;
 
 -- name: still_waiting(queue, from_time, to_time, limit)
--- Which asks wait now, the oldest first, and why the last try to preempt for them failed.
+-- Which asks that were created in this time wait at the end of the log, the oldest first, and why preempting for them failed last.
 -- ask: the ask
 -- queue: its queue
 -- created: when its owner created it
@@ -90,11 +130,48 @@ GROUP BY queue, outcome ORDER BY queue, outcome LIMIT :limit;
 SELECT a.ask, a.queue, a.created, a.priority, a.resources,
        coalesce((SELECT f.reason FROM failures f WHERE f.ask = a.ask ORDER BY f.seq DESC LIMIT 1), '') AS reason
 FROM asks a
-WHERE a.to_seq = 9223372036854775807 AND a.created >= :from_time AND a.created < :to_time
-  AND (:queue IS NULL OR a.queue = :queue OR (a.queue > :queue || '.' AND a.queue < :queue || '/'))
+WHERE a.to_seq = 9223372036854775807 AND a.created >= :from_time AND a.created < :to_time AND (:queue IS NULL OR a.queue = :queue OR (a.queue > :queue || '.' AND a.queue < :queue || '/'))
 ORDER BY a.created, a.ask LIMIT :limit;
 
--- name: config_history(queue, from_time, to_time, limit)
+-- name: life_of(of, limit)
+-- What became of one ask or allocation: everything that held about it, in order.
+-- seq: of the event that brought it about
+-- from_time: since when it held
+-- to_time: until when
+-- what: waiting, reserved, running or told to go
+-- queue: its queue
+-- node: where it runs, or for it kept
+-- detail: the ask or queue it makes room for
+-- outcome: how it ended
+SELECT * FROM (
+    SELECT from_seq AS seq, from_time, to_time, 'waiting' AS what, queue, NULL AS node, '' AS detail, outcome FROM asks WHERE ask = :of
+    UNION ALL
+    SELECT from_seq, from_time, to_time, 'reserved', NULL, node, '', '' FROM reservations WHERE ask = :of
+    UNION ALL
+    SELECT from_seq, from_time, to_time, CASE WHEN told > 0 THEN 'told to go' ELSE 'running' END, queue, node,
+           CASE WHEN victim_of <> '' THEN victim_of ELSE quota_of END, outcome
+    FROM allocations WHERE allocation = :of
+)
+ORDER BY seq, what DESC LIMIT :limit;
+
+-- name: queues_at(queue, seq, limit)
+-- What the limits of queues were at a moment and, of leaves, what ran and waited.
+-- queue: the queue
+-- guaranteed: its guarantee
+-- maximum: its maximum
+-- usage: what ran, by resource; of leaves
+-- pending: what waited, by resource; of leaves
+-- pending_asks: how many asks waited; of leaves
+-- since: seq of the event that set the limits
+SELECT q.queue, q.guaranteed, q.maximum, u.usage, u.pending, u.pending_asks, q.from_seq AS since
+FROM queues q
+LEFT JOIN queue_usage u ON u.id = (
+    SELECT b.id FROM queue_usage b WHERE b.queue = q.queue AND b.from_seq <= :seq ORDER BY b.from_seq DESC LIMIT 1
+) AND u.to_seq > :seq
+WHERE q.from_seq <= :seq AND q.to_seq > :seq AND (:queue IS NULL OR q.queue = :queue OR (q.queue > :queue || '.' AND q.queue < :queue || '/'))
+ORDER BY q.queue LIMIT :limit;
+
+-- name: config_history(from_seq, to_seq, limit)
 -- Which configurations were in force.
 -- version: 1 for the first
 -- from_time: since when
@@ -102,10 +179,14 @@ ORDER BY a.created, a.ask LIMIT :limit;
 -- format: yunikorn or kueue
 -- proposal: the id of the proposal that brought it
 -- seq: of the event
-SELECT id AS version, from_time, to_time, format, proposal, from_seq AS seq
-FROM configurations WHERE to_time > :from_time AND from_time < :to_time AND (:queue IS NULL OR 1) ORDER BY id LIMIT :limit;
+SELECT version, from_time, to_time, format, proposal, seq
+FROM (
+    SELECT row_number() OVER (ORDER BY from_seq) AS version, from_time, to_time, to_seq, format, proposal, from_seq AS seq
+    FROM configurations
+)
+WHERE to_seq > :from_seq AND seq < :to_seq ORDER BY seq LIMIT :limit;
 
--- name: queue_history(queue, from_time, to_time, limit)
+-- name: queue_history(queue, from_seq, to_seq, limit)
 -- How the limits of a queue changed.
 -- from_time: since when
 -- to_time: until when
@@ -116,11 +197,10 @@ FROM configurations WHERE to_time > :from_time AND from_time < :to_time AND (:qu
 -- seq: of the event that changed it
 SELECT from_time, to_time, queue, guaranteed, maximum, draining, from_seq AS seq
 FROM queues
-WHERE to_time > :from_time AND from_time < :to_time
-  AND (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
-ORDER BY from_seq, id LIMIT :limit;
+WHERE to_seq > :from_seq AND from_seq < :to_seq AND (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
+ORDER BY from_seq, queue LIMIT :limit;
 
--- name: quota_actions(queue, from_time, to_time, limit)
+-- name: quota_actions(queue, from_seq, to_seq, limit)
 -- What quota enforcement did: timers started, cancelled, fired.
 -- time: when
 -- queue: whose maximum
@@ -133,11 +213,10 @@ ORDER BY from_seq, id LIMIT :limit;
 -- seq: of the event
 SELECT time, queue, action, coalesce(at, due) AS due, target, unmet, victims, reason, seq
 FROM quota_actions
-WHERE time >= :from_time AND time < :to_time
-  AND (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
+WHERE seq >= :from_seq AND seq < :to_seq AND (:queue IS NULL OR +queue = :queue OR (+queue > :queue || '.' AND +queue < :queue || '/'))
 ORDER BY seq LIMIT :limit;
 
--- name: rejected_inputs(queue, from_time, to_time, limit)
+-- name: rejected_inputs(from_seq, to_seq, limit)
 -- Which proposals were refused, and why.
 -- time: when
 -- code: malformed, duplicate, unknown, invalid or conflict
@@ -148,4 +227,4 @@ ORDER BY seq LIMIT :limit;
 -- position: in the inbox
 -- seq: of the event
 SELECT time, code, type, reason, proposal, source, position, seq
-FROM rejected WHERE time >= :from_time AND time < :to_time AND (:queue IS NULL OR 1) ORDER BY seq LIMIT :limit;
+FROM rejected WHERE seq >= :from_seq AND seq < :to_seq ORDER BY seq LIMIT :limit;

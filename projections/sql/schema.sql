@@ -7,19 +7,13 @@ CREATE TABLE position (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     schema_version INTEGER NOT NULL,
     log_id TEXT NOT NULL,
-    next_seq INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
     time INTEGER NOT NULL,
-    frame INTEGER NOT NULL,
-    hash TEXT NOT NULL,
-    position INTEGER NOT NULL
+    head TEXT NOT NULL
 );
 CREATE TABLE kept_state (
     only INTEGER PRIMARY KEY CHECK (only = 1),
-    next_seq INTEGER NOT NULL,
-    time INTEGER NOT NULL,
-    frame INTEGER NOT NULL,
-    hash TEXT NOT NULL,
-    position INTEGER NOT NULL,
+    head TEXT NOT NULL,
     state BLOB NOT NULL
 );
 CREATE TABLE frames (
@@ -79,39 +73,45 @@ CREATE TABLE rejected (
     seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, proposal TEXT NOT NULL,
     source TEXT NOT NULL, position INTEGER NOT NULL, type TEXT NOT NULL, input TEXT NOT NULL
 );
+CREATE TABLE waits (
+    bucket INTEGER NOT NULL, queue TEXT NOT NULL, outcome TEXT NOT NULL, asks INTEGER NOT NULL, waited_ms INTEGER NOT NULL,
+    longest_ms INTEGER NOT NULL, PRIMARY KEY (bucket, queue, outcome)
+) WITHOUT ROWID;
+CREATE TABLE victim_counts (
+    bucket INTEGER NOT NULL, kind TEXT NOT NULL, queue TEXT NOT NULL, reason TEXT NOT NULL, victims INTEGER NOT NULL,
+    PRIMARY KEY (bucket, kind, queue, reason)
+) WITHOUT ROWID;
 CREATE TABLE failures (
     seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, ask TEXT NOT NULL, queue TEXT NOT NULL, reason TEXT NOT NULL, cut INTEGER NOT NULL
 );
 
 -- name: create_indices()#
 CREATE INDEX frame_by_time ON frames (time, seq);
+CREATE INDEX frame_by_seq ON frames (seq);
 CREATE INDEX queue_by_name ON queues (queue, from_seq);
 CREATE INDEX usage_by_queue ON queue_usage (queue, from_seq);
+CREATE INDEX usage_by_seq ON queue_usage (from_seq);
 CREATE INDEX node_by_name ON nodes (node, from_seq);
 CREATE INDEX application_by_id ON applications (application, from_seq);
 CREATE INDEX ask_by_id ON asks (ask, from_seq);
-CREATE INDEX ask_by_queue_end ON asks (queue, to_time);
+CREATE INDEX ask_by_end ON asks (to_seq);
+CREATE INDEX ask_waiting ON asks (created, ask) WHERE to_seq = 9223372036854775807;
 CREATE INDEX allocation_by_id ON allocations (allocation, from_seq);
-CREATE INDEX allocation_by_node ON allocations (node, to_seq);
-CREATE INDEX allocation_by_queue ON allocations (queue, to_seq);
-CREATE INDEX preemption_by_time ON preemptions (time);
-CREATE INDEX preemption_by_queue ON preemptions (queue, time);
+CREATE INDEX reservation_by_ask ON reservations (ask, from_seq);
+CREATE INDEX preemption_by_queue ON preemptions (queue, seq);
 CREATE INDEX victim_by_allocation ON victims (allocation, seq);
-CREATE INDEX victim_by_queue ON victims (queue, time);
-CREATE INDEX victim_by_time ON victims (time);
-CREATE INDEX quota_by_queue ON quota_actions (queue, time);
-CREATE INDEX rejected_by_time ON rejected (time);
+CREATE INDEX victim_by_queue ON victims (queue, seq);
+CREATE INDEX failure_by_ask ON failures (ask, seq);
 
 -- name: get_position()^
-SELECT schema_version, log_id, next_seq, time, frame, hash, position FROM position WHERE only = 1;
+SELECT schema_version, log_id, head FROM position WHERE only = 1;
 
--- name: set_position(schema_version, log_id, next_seq, time, frame, hash, position)!
-INSERT OR REPLACE INTO position (only, schema_version, log_id, next_seq, time, frame, hash, position)
-VALUES (1, :schema_version, :log_id, :next_seq, :time, :frame, :hash, :position);
+-- name: set_position(schema_version, log_id, seq, time, head)!
+INSERT OR REPLACE INTO position (only, schema_version, log_id, seq, time, head)
+VALUES (1, :schema_version, :log_id, :seq, :time, :head);
 
 -- name: get_kept_state()^
-SELECT next_seq, time, frame, hash, position, state FROM kept_state WHERE only = 1;
+SELECT head, state FROM kept_state WHERE only = 1;
 
--- name: set_kept_state(next_seq, time, frame, hash, position, state)!
-INSERT OR REPLACE INTO kept_state (only, next_seq, time, frame, hash, position, state)
-VALUES (1, :next_seq, :time, :frame, :hash, :position, :state);
+-- name: set_kept_state(head, state)!
+INSERT OR REPLACE INTO kept_state (only, head, state) VALUES (1, :head, :state);

@@ -5,18 +5,18 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from msgspec.structs import replace
 from hypothesis import given, settings
+from msgspec.structs import replace
 
+from events import vocabulary as v
+from events.chain import Head, Step
+from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections import asof, read_model
-from projections.read_model import ReadModel, RebuildNeeded
+from projections.read_model import ReadModel, Rebuild, RebuildNeeded
 from tests.core.histories import START, configurations, first_step, histories, settle
-from events import vocabulary as v
-from events.chain import Head, Step
-from events.configuration import QueueSpec, YunikornSpec
 
 
 def steps_of(configuration, history):
@@ -71,13 +71,16 @@ def test_tables_and_state_agree_at_every_moment(tmp_path_factory, configuration,
     model.commit()
     model.close()
     check_every_moment(path, steps)
-    read_model.remove(path)
-    rebuilt = ReadModel(path, "log")
-    for step in steps:
-        rebuilt.take(step)
-    rebuilt.commit()
-    rebuilt.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read_model, "FLUSH_EVERY", 3)
+        rebuilt = Rebuild(path, "log")
+        for step in steps:
+            rebuilt.take(step)
+        rebuilt.finish()
     check_every_moment(path, steps)
+    again = ReadModel(path, "log")
+    assert again.resume_at == again.committed == steps[-1].head
+    again.close()
 
 
 def small_steps():
@@ -101,9 +104,10 @@ def test_another_log_or_schema_or_frame_asks_for_a_rebuild(tmp_path, monkeypatch
     with pytest.raises(RebuildNeeded, match="is of log log, expected other"):
         ReadModel(path, "other")
     model = ReadModel(path, "log")
+    for step in steps[:-1]:
+        model.take(step)
     with pytest.raises(RebuildNeeded, match="not the same log"):
-        for step in steps:
-            model.take(step._replace(head=replace(step.head, hash="x")))
+        model.take(steps[-1]._replace(head=replace(steps[-1].head, hash="x")))
     model.close()
     monkeypatch.setattr(read_model, "SCHEMA_VERSION", 2)
     with pytest.raises(RebuildNeeded, match="found schema version 1, expected 2"):
@@ -187,3 +191,32 @@ def test_a_kill_at_every_statement_of_a_commit_leaves_the_file_usable(tmp_path, 
             break
         lives += 1
     assert lives >= 6
+
+
+def test_a_kill_at_every_statement_of_a_rebuild_leaves_the_old_file_as_it_was(tmp_path, monkeypatch):
+    """Until the new file is complete the old one answers; the next rebuild works."""
+    monkeypatch.setattr(read_model, "FLUSH_EVERY", 4)
+    steps = small_steps()
+    path = tmp_path / "model.db"
+    model = ReadModel(path, "log")
+    for step in steps:
+        model.take(step)
+    model.commit()
+    model.close()
+    lives = 0
+    while True:
+        rebuilding = Rebuild(path, "log")
+        real = rebuilding._connection
+        rebuilding._connection = MortalConnection(real, lives)
+        try:
+            for step in steps:
+                rebuilding.take(step)
+            rebuilding.finish()
+            break
+        except Killed:
+            real.close()
+        check_every_moment(path, steps)
+        lives += 1
+    assert lives >= 10
+    check_every_moment(path, steps)
+    assert not list(tmp_path.glob("*.rebuild*"))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from events import vocabulary as v
 from events.chain import Head, Step
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
-from projections import audit
+from projections import audit, rows
 from projections.read_model import ReadModel
-from tests.core.histories import START, settle
+from tests.core.histories import START, configurations, histories, settle
+from tests.examples import examples
+from tests.replays.logs import taken
 
 
 @pytest.fixture(scope="module")
@@ -22,16 +27,19 @@ def path(tmp_path_factory):
     def spec(maximum):
         test = QueueSpec(name="test", maximum=maximum, properties={"quota.preemption.delay": "10s"})
         prod = QueueSpec(name="prod", guaranteed={"vcore": 6000}, properties={"preemption.delay": "5s"})
-        return YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=(prod, test)), quota_preemption_enabled=True)
+        root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(prod, test))
+        return YunikornSpec(root=root, quota_preemption_enabled=True)
 
     engine = Engine()
     steps = []
 
     def step(time, *inputs):
         steps.extend(settle(engine, time - 1))
-        steps.append((time, engine.step(time, [v.Proposal(input=one, id=f"p{len(steps)}-{number}") for number, one in enumerate(inputs)])))
+        proposals = [v.Proposal(input=one, id=f"p{len(steps)}-{number}") for number, one in enumerate(inputs)]
+        steps.append((time, engine.step(time, proposals)))
 
-    step(START, v.ConfigurationApplied(configuration=spec({"vcore": 9000})), v.NodeRegistered(node="n1", capacity={"vcore": 8000}))
+    node = v.NodeRegistered(node="n1", capacity={"vcore": 8000})
+    step(START, v.ConfigurationApplied(configuration=spec({"vcore": 9000})), node)
     for number in range(4):
         step(
             START + 1 + number,
@@ -43,15 +51,21 @@ def path(tmp_path_factory):
         step(START + 6100, v.AllocationReleased(allocation=victim, reason="preempted"))
     step(START + 7000, v.ConfigurationApplied(configuration=spec({"vcore": 3000})))
     step(START + 20_000)
-    found = tmp_path_factory.mktemp("audit") / "model.db"
-    model = ReadModel(found, "log")
+    return written(tmp_path_factory.mktemp("audit") / "model.db", steps)
+
+
+def written(path, steps):
+    """Write the read model of these steps to a file and return its path."""
+    model = ReadModel(path, "log")
     for number, (time, events) in enumerate(steps, 1):
         if events:
             head = Head(next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number)
             model.take(Step(head, time, True, events))
+        if number % 2:
+            model.commit()
     model.commit()
     model.close()
-    return found
+    return path
 
 
 @pytest.mark.parametrize("name", list(audit.questions()))
@@ -60,28 +74,54 @@ def test_every_question_runs_and_documents_its_columns(path, name):
     question = audit.questions()[name]
     assert question.sentence.endswith(".")
     connection = sqlite3.connect(path)
-    sql = getattr(audit._queries, name.replace("-", "_")).sql
-    cursor = connection.execute(sql, {"queue": None, "from_time": 0, "to_time": 2**62, "limit": 10})
-    assert [column[0] for column in cursor.description] == list(question.columns)
-    rows = cursor.fetchall()
+    for variant in (name.replace("-", "_"), f"{name.replace('-', '_')}_leaf"):
+        if variant not in audit._statements():
+            continue
+        everything = {"queue": "root.test", "from_seq": 0, "to_seq": 2**62, "seq": 2**62, "of": "test-1", "limit": 10}
+        everything |= {"from_time": 0, "to_time": 2**62, "bucket": rows.BUCKET}
+        cursor = connection.execute(audit._statements()[variant][0], everything)
+        assert [column[0] for column in cursor.description] == list(question.columns)
+        assert cursor.fetchall() or name in {"still-waiting", "preemptions-for"}, name
     connection.close()
-    if name != "still-waiting":
-        assert rows, name
 
 
 def test_who_preempted_names_victim_and_preemptor(path):
     """The victim, its preemptor and the rule stand in one row."""
-    answer = audit.ask(path, "who-preempted", queue="root.test")
+    answer = audit.ask(path, "who-preempted", audit.Scope(queue="root.test"))
     row = dict(zip(answer.question.columns, answer.rows[0], strict=True))
     assert row["for_ask"] == "prod-1"
     assert row["queue"] == "root.test"
     assert row["kind"] == "guarantee"
     assert row["reason"]
-    assert audit.ask(path, "who-preempted", queue="root.prod").rows == []
-    assert audit.ask(path, "who-preempted", queue="root").rows == answer.rows
+    assert audit.ask(path, "who-preempted", audit.Scope(queue="root.prod")).rows == []
+    assert audit.ask(path, "who-preempted", audit.Scope(queue="root")).rows == answer.rows
 
 
 def test_a_limit_cuts_and_says_so(path):
     """One row more than the limit is noticed."""
-    assert audit.ask(path, "usage-over-time", limit=2).cut
-    assert not audit.ask(path, "config-history", limit=2).cut
+    assert audit.ask(path, "usage-over-time", audit.Scope(limit=2)).cut
+    assert not audit.ask(path, "config-history", audit.Scope(limit=2)).cut
+
+
+WAITED = """
+SELECT queue, outcome, count(*), sum(to_time - min(created, from_time)) / count(*), max(to_time - min(created, from_time))
+FROM asks WHERE outcome <> '' AND to_time >= ? AND to_time < ? GROUP BY queue, outcome ORDER BY queue, outcome"""
+VICTIMS = """
+SELECT kind, queue, reason, count(*) FROM victims WHERE time >= ? AND time < ? GROUP BY kind, queue, reason"""
+
+
+@given(configurations(), histories, st.integers(0, 60), st.integers(0, 60))
+@examples(40)
+def test_what_is_added_up_by_buckets_is_what_the_rows_say(tmp_path_factory, configuration, history, begin, end):
+    """Waiting times and victims of any window, counted naively and by buckets of a few events."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "BUCKET", 4)
+        steps = [(time, events) for time, events, _ in taken(configuration, history)]
+        path = written(tmp_path_factory.mktemp("counts") / "m.db", steps)
+        with closing(audit.connect(path)) as connection:
+            first, last = audit.time_of(connection, begin), audit.time_of(connection, end) + 1
+            scope = audit.Scope(from_time=first, to_time=last)
+            naive = connection.execute(WAITED, (first, last)).fetchall()
+            assert audit.ask_connected(connection, "waiting-times", scope).rows == naive
+            naive = connection.execute(VICTIMS, (first, last)).fetchall()
+            assert sorted(audit.ask_connected(connection, "preemptions-by-reason", scope).rows) == sorted(naive)
