@@ -1,7 +1,7 @@
 """A second implementation of the victim searches, straight from the rules and as simple as can be: the oracle of the fast ones.
 
-Usage is recounted from the workloads whenever it is asked for, candidates are sorted as a whole, shares are fractions. It reads the
-configuration and a list of workloads, and nothing of the state or the indices that the real searches use.
+Usage is recounted from the workloads whenever it is asked for, candidates are sorted as a whole, shares are fractions. It reads
+the configuration and a list of workloads, and nothing of the state or the indices that the real searches use.
 """
 
 from __future__ import annotations

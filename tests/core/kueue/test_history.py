@@ -1,4 +1,4 @@
-"""Random histories of a Kueue partition: the books are right after every step, and neither replay nor restart changes anything."""
+"""Random histories of a Kueue partition: the books are right after every step, replay and restart change nothing."""
 
 from random import Random
 
