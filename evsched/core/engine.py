@@ -142,6 +142,8 @@ class Engine:
         state = step.state
         if isinstance(event, v.NodeRemoved):
             evictions.node_lost(step, event)
+        elif isinstance(event, v.NodeUpdated):
+            evictions.node_changed(step, event)
         elif isinstance(event, v.ApplicationRemoved) and event.application in state.applications:
             application = state.applications[event.application]
             for name in tuple(application.asks):

@@ -14,8 +14,10 @@ from events import vocabulary as v
 from events.configuration import YunikornSpec
 
 if TYPE_CHECKING:
+    from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
+    from evsched.core.workloads import Ask, Node
 
 DEFAULT_ATTEMPTS = 5
 
@@ -36,6 +38,33 @@ def overdue(step: Step, timer: Timer) -> None:
         ask, victims = None, (allocation.id,)
     reason = f"allocation {allocation.id}: did not leave though told {attempts} times"
     step.emit(v.PreemptionWithdrawn, cause=timer.cause, ask=ask, victims=victims, reason=reason)
+
+
+def node_changed(step: Step, event: v.NodeUpdated) -> None:
+    """Free the asks in flight whose node was closed, or shrank so that it cannot take them even when their victims are gone.
+
+    An ask that may run there only keeps waiting while the node is closed.
+    """
+    state = step.state
+    node = state.nodes[event.node]
+    for name in [name for name in node.reserved if name in state.preemptions]:
+        ask = state.asks[name]
+        closed = not node.schedulable and ask.required_node is None
+        if closed or not _could_fit(state, node, ask):
+            victims = tuple(state.preemptions[name].waiting_for)
+            reason = f"node {node.name}: {'takes nobody any more' if closed else 'has become too small'}"
+            step.emit(v.PreemptionWithdrawn, cause=event.seq, ask=name, victims=victims, reason=reason, node_lost=True)
+
+
+def _could_fit(state: State, node: Node, ask: Ask) -> bool:
+    """Tell whether an ask fits once all who were told are gone."""
+    shapes = state.types.shapes
+    going: dict[int, int] = {}
+    for allocation in node.allocations.values():
+        if allocation.told:
+            for index, amount in shapes[allocation.shape].pairs:
+                going[index] = going.get(index, 0) + amount
+    return all(node.available(index, ask.id) + going.get(index, 0) >= amount for index, amount in shapes[ask.shape].pairs)
 
 
 def node_lost(step: Step, event: v.NodeRemoved) -> None:

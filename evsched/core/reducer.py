@@ -39,10 +39,11 @@ def _nothing(state: State, event: v.InputRejected | v.EvictionRefused) -> None:
 
 def _cycle_started(state: State, event: v.CycleStarted) -> None:
     state.last_cycle = state.time
+    state.cycles += 1
     state.changed = event.again
     state.stirred.clear()
     for name in event.tried:
-        state.tried[name] = None
+        state.tried[name] = state.cycles
 
 
 def _checkpoint_recorded(state: State, event: v.CheckpointRecorded) -> None:

@@ -73,7 +73,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     timers: list[Timer]
     last_cycle: int
     changed: bool
-    tried: list[str]
+    cycles: int
+    tried: dict[str, int]
     stirred: list[str] = []
     recent: tuple[str, ...]
 
@@ -108,7 +109,8 @@ def record(state: State) -> StateRecord:
         timers=sorted(state.timers.armed.values(), key=lambda timer: (timer.due, timer.id)),
         last_cycle=state.last_cycle,
         changed=state.changed,
-        tried=list(state.tried),
+        cycles=state.cycles,
+        tried=state.tried,
         stirred=list(state.stirred),
         recent=state.recent_proposals,
     )
@@ -198,7 +200,7 @@ def _restore_work(state: State, found: StateRecord) -> None:
             add(node.used, shapes[allocation.shape].pairs)
     state.preemptions = {preemption.ask: preemption for preemption in found.preemptions}
     state.quota_runs = {queue: dict.fromkeys(run) for queue, run in found.quota_runs.items()}
-    state.tried = dict.fromkeys(found.tried)
+    state.cycles, state.tried = found.cycles, found.tried
     state.stirred = dict.fromkeys(found.stirred)
     for ask_id, node_name in found.reservations.items():
         state.reservations[ask_id] = node_name

@@ -47,8 +47,9 @@ class State:
         templates: What each dynamic leaf was made by; a later change of the template leaves it as it is.
         total: Capacity of all nodes by type index.
         last_cycle: When the last preemption cycle ran.
+        cycles: How many of them ran.
         changed: Whether anything happened since then that could help an ask that was tried in vain.
-        tried: Asks that wait and were considered by a preemption cycle, in that order.
+        tried: Asks that wait and were tried in vain by a preemption cycle, with the number of the first such cycle, in that order.
         stirred: (Kueue) The tops of the cohort trees in which something ended since the last cycle, by path.
         lost: Nodes that were removed and whose allocations are still to be released (empty between steps).
         arriving: Applications that were submitted and not yet placed (empty between steps).
@@ -81,7 +82,8 @@ class State:
         self.timers = Timers()
         self.last_cycle = -(2**62)
         self.changed = False
-        self.tried: dict[str, None] = {}
+        self.cycles = 0
+        self.tried: dict[str, int] = {}
         self.stirred: dict[str, None] = {}
         self.local_queues: dict[str, str] = {}
         self.lost: dict[str, Node] = {}
@@ -204,6 +206,11 @@ class State:
                 return until
             heappop(waiting)
         return None
+
+    def missed(self, ask: str) -> int:
+        """Return how many opportunities an ask missed: preemption cycles since the first one that tried it in vain, that included."""
+        first = self.tried.get(ask)
+        return 0 if first is None else self.cycles - first + 1
 
     def _no_turn(self, ask: Ask, ripe: int) -> bool:
         """Tell whether an entry of the heap means nothing: a former ask of that id, one that preempted or was tried."""

@@ -37,8 +37,8 @@ NODES_IN_VAIN = 64
 PATIENCE_MS = 15_000
 """How long an ask waits for room that is being freed for others, before it may preempt elsewhere.
 
-Several asks that fit into what one large victim leaves would otherwise each take a victim of their own; but who was told to go need
-not obey."""
+Several asks that fit into what one large victim leaves would otherwise each take a victim of their own; but who was told to go
+need not obey."""
 
 GOING = "going"
 """Code of the failure of an ask that waits for such room."""
