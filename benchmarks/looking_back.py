@@ -4,7 +4,7 @@ The log: asks, bindings and releases over 5,000 nodes and 50 leaves, every 20th 
 frame every 250 ms of the log's time, which makes three quarters of an hour. Limit of the rebuild: folding the same log without
 writing
 anything. Questions are put to the file as `evsched audit` does, over a connection that is there, with random queues and windows;
-time travel reads a log in SQLite from the newest snapshot before the moment, as `evsched at` does, snapshots being 100,000 events
+time travel reads a log in SQLite from the newest snapshot before the moment, as `evsched at` does, snapshots being as far
 apart as `evsched run` leaves them.
 """
 
@@ -39,6 +39,7 @@ from events.vocabulary import (
 )
 from evsched.core import snapshot
 from evsched.core.engine import Engine
+from evsched.service.rebuilding import SNAPSHOT_EVERY
 from projections import audit
 from projections.read_model import Rebuild
 from replays.history import History, apply_step
@@ -52,7 +53,6 @@ RUNNING = 50_000
 FRAME = 100
 FRAME_MS = 250
 ONE_IN = 20
-SNAPSHOT_EVERY = 100_000
 QUESTIONS = 40
 """How often each question is put."""
 MOMENTS = 100

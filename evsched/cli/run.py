@@ -19,7 +19,7 @@ from evsched.service.leading import Pace
 from evsched.service.logs import configure
 from evsched.service.member import Member
 from evsched.service.process import Service
-from evsched.service.rebuilding import Snapshots, settle
+from evsched.service.rebuilding import SNAPSHOT_EVERY, Snapshots, settle
 from evsched.service.surroundings import SystemClock
 
 _PACE = Group("Pace", help="For tests and special networks; the defaults are good.")
@@ -103,7 +103,7 @@ async def _prepare(
     for number in range(count):
         streams = await stack.enter_async_context(open_streams(url, number, security))
         await streams.log.check()
-        own = Snapshots(folder, pace.checkpoint_every)
+        own = Snapshots(folder, min(pace.checkpoint_every, SNAPSHOT_EVERY))
         members.append(
             Member(
                 streams,

@@ -30,6 +30,8 @@ from evsched.core import snapshot
 from evsched.core.engine import Engine
 from replays.snapshots import Header, SnapshotStore
 
+SNAPSHOT_EVERY = 50_000
+"""Events between two snapshots: so few that any moment between them is soon found."""
 SLICE_S = 0.02
 """How long a rebuild works before it lets others work."""
 COLLECT_AFTER = 50_000
@@ -91,7 +93,7 @@ class Warm:
 class Snapshots:
     """Where a member begins, and where it leaves a mark for the next one."""
 
-    def __init__(self, folder: Path | None = None, every: int = 100_000) -> None:
+    def __init__(self, folder: Path | None = None, every: int = SNAPSHOT_EVERY) -> None:
         """Keep a snapshot about every ``every`` events, in a folder of its own for each log below ``folder``; None: keep none."""
         self._folder = folder
         self._every = every
