@@ -144,8 +144,6 @@ def test_a_local_queue_on_hold_keeps_its_own_workloads_back():
     assert bound(events) == ["free"]
     drained = [event.victims for event in events if isinstance(event, v.QuotaPreemptionDecided)]
     assert [[one.reason for one in victims] for victims in drained] == [["LocalQueueStopped"]]
-        "LocalQueueStopped"
-    ]
 
 
 @pytest.mark.parametrize(
