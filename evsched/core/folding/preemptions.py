@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_GRACE_MS = 30_000
 
-_KIND = attrgetter("queue", "shape")
+_QUEUE, _SHAPE = attrgetter("queue"), attrgetter("shape")
 
 
 def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
@@ -115,10 +116,11 @@ def tell(state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = ""
         # A victim that is on its way out already is counted on by whoever else needs its room, and not told again.
         told = [name for name in told if not (state.allocations[name].told or state.allocations[name].evicted)]
     allocations = [state.allocations[name] for name in told]
-    # A quota enforcement tells thousands of equal tasks at once: they are counted first, and along the paths only then.
-    counts = Counter(map(_KIND, [one for one in allocations if not one.told]))
-    for (leaf, shape), count in counts.items():
-        q.tell(state.queues[leaf], state.types.shapes[shape].pairs, count)
+    # A quota enforcement tells thousands of equal tasks at once: they come leaf by leaf, are counted first, and along the paths
+    # only then.
+    for leaf, group in groupby([one for one in allocations if not one.told], _QUEUE):
+        for shape, count in Counter(map(_SHAPE, group)).items():
+            q.tell(state.queues[leaf], state.types.shapes[shape].pairs, count)
     for allocation in allocations:
         allocation.told = now
         allocation.victim_of = ask
