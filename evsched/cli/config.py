@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
@@ -13,10 +13,14 @@ from cyclopts import App, Parameter
 from events.configuration import Configuration
 from events.vocabulary import ConfigurationApplied
 from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say
+from evsched.cli.cells import printable
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
+from evsched.cli.past import history_of
 from evsched.cli.proposing import ACCEPTED, propose
 from evsched.config import ConfigurationError, Fault, Loaded, load
+from evsched.config.difference import Difference, describe
+from replays.moments import END
 
 app = App(name="config", help="Check, compare and apply configurations.")
 
@@ -65,29 +69,67 @@ def check(files: Files, /, *, json: Json = False) -> int:
 
 
 @app.command
-def diff(before: Path, after: Path, /, *, json: Json = False) -> int:
-    """Show what one configuration has that another has not; exits 1 when they differ.
+async def diff(
+    before: Path,
+    after: Path | None = None,
+    /,
+    *,
+    where: Where = HERE,
+    json: Json = False,
+) -> int:
+    """Say what a configuration would do; exits 1 when it does something, or would be refused.
 
-    What is compared is the meaning: `1000m` and `1`, or another order of keys, make no difference.
+    With one file: what it would do to the cluster as it is now, by the log. Queues that come, go and change, timers that start
+    and end, what runs above a new maximum, who could not be bound any more. With two: what the second says otherwise. What is
+    compared is the meaning: `1000m` and `1`, or another order of keys, make no difference.
 
-    **Example**
+    **Examples**
+
+    `evsched config diff queues-next.yaml`
 
     `evsched config diff queues.yaml queues-next.yaml`
 
     Args:
-        before: A queues.yaml, a manifest or a folder of them.
-        after: Another one.
-        json: One document a difference, with path, before and after.
+        before: A queues.yaml, a manifest or a folder of them; the new one when it is the only one.
+        after: The new one.
+        where: Which log.
+        json: One document a partition.
     """
-    found = list(_differences(_tree(load_or_refuse([before])), _tree(load_or_refuse([after])), ""))
-    for path, was, becomes in found:
+    new = load_or_refuse([before if after is None else after])
+    for warning in new.warnings:
+        say(f"warning: {warning}")
+    if after is None:
+        async with history_of(where) as history:
+            state = (await history.at(END)).state
+        found = [describe(None, _choose(new, state.configuration), state)]
+    else:
+        was = {one.partition: one for one in load_or_refuse([before]).configurations}
+        found = [describe(was.get(one.partition), one) for one in new.configurations]
+        gone = set(was) - {one.partition for one in new.configurations}
+        found += [Difference(partition=name, removed=(f"partition {name}",)) for name in sorted(gone)]
+    sentences = 0
+    for one in found:
         if json:
-            emit({"path": path, "before": was, "after": becomes})
-        else:
-            paper().print(f"{path}: {_shown(was)} → {_shown(becomes)}")
-    if not found:
+            emit(one)
+        for sentence in one.sentences():
+            sentences += 1
+            if not json:
+                print(printable(sentence))
+    if not sentences:
         say("no difference")
-    return NO if found else DONE
+    return NO if sentences else DONE
+
+
+def _choose(loaded: Loaded, in_force: Configuration | None) -> Configuration:
+    """Return, of several partitions in a file, the one of the name that is in force."""
+    found = list(loaded.configurations)
+    if len(found) > 1 and in_force is not None:
+        found = [one for one in found if one.partition == in_force.partition]
+    if len(found) != 1:
+        names = ", ".join(one.partition for one in loaded.configurations)
+        wanted = "one" if in_force is None else f"one called {in_force.partition}"
+        raise CommandError(f"partitions {names}: found {len(found)} to compare, expected {wanted}")
+    return found[0]
 
 
 @app.command
@@ -159,33 +201,3 @@ def _size(configuration: Configuration) -> str:
 
 def _queues(queue: dict[str, Any]) -> int:
     return 1 + sum(_queues(child) for child in queue.get("queues", ()))
-
-
-def _tree(loaded: Loaded) -> dict[str, Any]:
-    """Return configurations as one tree, by partition."""
-    return {one.partition: _by_name(msgspec.to_builtins(one)) for one in loaded.configurations}
-
-
-def _by_name(tree: Any) -> Any:
-    """Return a tree in which lists of named things are mappings by name, so that a difference names the queue."""
-    if isinstance(tree, dict):
-        return {key: _by_name(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        names = [one.get("name") or one.get("flavor") for one in tree if isinstance(one, dict)]
-        if names and len(names) == len(tree) == len(set(names)) and all(names):
-            return {name: _by_name(one) for name, one in zip(names, tree, strict=True)}
-        return [_by_name(one) for one in tree]
-    return tree
-
-
-def _differences(was: Any, becomes: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield path, before and after of every leaf that differs; None stands for nothing."""
-    if isinstance(was, dict) and isinstance(becomes, dict):
-        for key in sorted(was.keys() | becomes.keys()):
-            yield from _differences(was.get(key), becomes.get(key), f"{path}.{key}" if path else str(key))
-    elif was != becomes:
-        yield path, was, becomes
-
-
-def _shown(value: Any) -> str:
-    return "nothing" if value is None else value if isinstance(value, str) else msgspec.json.encode(value).decode()

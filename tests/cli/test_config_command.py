@@ -58,5 +58,31 @@ def test_a_difference_is_one_of_meaning(queues, capsys):
     assert "no difference" in capsys.readouterr().err
     assert run(["config", "diff", "--json", queues("a.yaml", 4), queues("b.yaml", "5")]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert found == {"path": "default.root.queues.a.maximum.vcore", "before": 4000, "after": 5000}
+    assert found["changed"] == [{"subject": "queue root.a", "field": "resources.max.vcore", "before": "4", "after": "5"}]
     assert run(["config", "diff", queues("a.yaml", 4), queues("b.yaml", "1")]) == 2
+
+
+def test_what_it_would_do_to_the_cluster_as_it_is(tmp_path, capsys):
+    """With one file the log says what is there: what runs above a maximum that is lowered, and which timer begins."""
+    log = str(tmp_path / "demo.db")
+    assert run(["demo", "--keep", log, "--json"]) == 0
+    path = tmp_path / "q.yaml"
+    path.write_text(
+        """
+partitions:
+  - name: default
+    preemption: {quotapreemptionenabled: true}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - {name: research, resources: {guaranteed: {vcore: 4}}}
+          - {name: web, resources: {max: {vcore: 2}}, properties: {quota.preemption.delay: 60s}}
+"""
+    )
+    capsys.readouterr()
+    assert run(["config", "diff", str(path), "--log", log]) == 1
+    said = capsys.readouterr().out
+    assert "queue root.web: resources.max.vcore 4 → 2" in said
+    assert "queue root.web: uses vcore 4, above its maximum 2" in said
+    assert "quota enforcement starts" in said
