@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from events import vocabulary as v
+from events.configuration import KueueSpec, YunikornSpec
 from evsched.core import evictions, validation
 from evsched.core.kueue.family import KueueFamily
 from evsched.core.reducer import apply
@@ -18,15 +20,13 @@ from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.validation import Rejection
 from evsched.core.yunikorn.family import YunikornFamily
-from events import vocabulary as v
-from events.configuration import KueueSpec, YunikornSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from events.frame import Frame
     from evsched.core.family import Family
     from evsched.core.step import Tracer
-    from events.frame import Frame
 
 RAW_KEPT = 1024
 """How many characters of an unreadable proposal the log keeps."""
@@ -116,7 +116,7 @@ class Engine:
                 raw=proposal.raw[:RAW_KEPT],
             )
             return
-        assert proposed is not None  # noqa: S101 - `_refusal` has looked
+        assert proposed is not None
         before = self.family
         event = replace(proposed, seq=self.state.seq + 1, proposal=proposal.id or proposed.proposal)
         if before is not None:

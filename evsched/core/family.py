@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from events.vocabulary import AnyInput
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
     from evsched.core.validation import Rejection
-    from events.vocabulary import AnyInput
 
 
 class Family(Protocol):
     """One family of policies over the common state. It keeps nothing that could not be forgotten at any time."""
 
     def refuse(self, state: State, proposed: AnyInput) -> Rejection | None:
-        """Return why the family refuses a valid proposal (no placement rule takes it, a limit is reached); None when it does not."""
+        """Return why the family refuses a valid proposal (no placement rule takes it, say); None when it does not."""
 
     def before_input(self, step: Step, event: AnyInput) -> None:
         """Look at the state before an accepted input is applied (to compare configurations); emit nothing."""

@@ -1,7 +1,7 @@
 """The state as one record: for digests and snapshots.
 
-The record holds the truth alone, in the order in which it came about, which is a function of the log; indices are rebuilt from it.
-Two readers of the same log get the same bytes, whatever their machine or hash seed.
+The record holds the truth alone, in the order in which it came about, which is a function of the log; indices are rebuilt from
+it. Two readers of the same log get the same bytes, whatever their machine or hash seed.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from events.configuration import Configuration, TemplateSpec
 from evsched.core import trees
 from evsched.core.queues import Queue
 from evsched.core.resources import add
 from evsched.core.state import State
 from evsched.core.timers import Timer, Timers
 from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
-from events.configuration import Configuration, TemplateSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from evsched.core.reducer import apply
 
 if TYPE_CHECKING:
-    from evsched.core.state import State
     from events.vocabulary import AnyEvent, Event
+    from evsched.core.state import State
 
 E = TypeVar("E", bound="Event")
 
@@ -49,7 +49,7 @@ class Step:
         self.tracer = tracer
         self.events: list[AnyEvent] = []
 
-    def emit(self, kind: type[E], /, *, cause: int, **fields: Any) -> E:  # noqa: ANN401 - the fields of any event
+    def emit(self, kind: type[E], /, *, cause: int, **fields: Any) -> E:
         """Make the next event, apply it, keep it, and return it."""
         event = kind(seq=self.state.seq + 1, cause=cause, due=self.due, **fields)
         apply(self.state, event)  # type: ignore[arg-type]

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from events.configuration import KueueSpec, QueueSpec, TemplateSpec
 from evsched.core import queues as q
 from evsched.core.kueue.model import build_tree as build_kueue
 from evsched.core.queues import Queue
 from evsched.core.settings import resolve
-from events.configuration import KueueSpec, QueueSpec, TemplateSpec
 
 if TYPE_CHECKING:
+    from events.configuration import Configuration, YunikornSpec
     from evsched.core.resources import ResourceTypes
     from evsched.core.state import State
-    from events.configuration import Configuration, YunikornSpec
 
 KUEUE_ROOT = ""
 """Path of the queue above all cohorts and lonely ClusterQueues; it has no quota."""
@@ -44,7 +44,7 @@ def _build(spec: QueueSpec, parent: Queue | None, types: ResourceTypes, queues: 
     queue.max_applications = spec.max_applications
     queue.submit_acl = spec.submit_acl
     queue.admin_acl = spec.admin_acl
-    queue.template = spec.template if spec.template is not None else (parent.template if parent is not None and parent.dynamic else None)
+    queue.template = spec.template
     queue.limits = spec.limits
     queue.order = len(queues)
     queues[path] = queue
@@ -83,7 +83,10 @@ def add_queue(state: State, path: str, *, parent: bool, draining: bool = False) 
             state.templates[path] = template
         queue.dynamic = True
         queue.settings = resolve(
-            {} if parent else template.properties, upper.settings, leaf=queue.leaf, quota_delay_ms=template.quota_preemption_delay_ms
+            {} if parent else template.properties,
+            upper.settings,
+            leaf=queue.leaf,
+            quota_delay_ms=template.quota_preemption_delay_ms,
         )
         if queue.leaf:
             queue.guaranteed = state.types.limits(template.guaranteed)
@@ -100,8 +103,10 @@ def add_queue(state: State, path: str, *, parent: bool, draining: bool = False) 
 
 def install(state: State, configuration: Configuration) -> None:
     """Put a configuration into force: new tree, applications moved over, all sums counted anew."""
-    build = build_kueue if isinstance(configuration, KueueSpec) else build_yunikorn
-    root, queues = build(configuration, state.types)  # type: ignore[operator]
+    if isinstance(configuration, KueueSpec):
+        root, queues = build_kueue(configuration, state.types)
+    else:
+        root, queues = build_yunikorn(configuration, state.types)
     state.configuration = configuration
     state.root, state.queues = root, queues
     state.local_queues = (

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from events import vocabulary as v
+from events.configuration import KueueSpec, YunikornSpec
 from evsched.core import rules
 from evsched.core.folding.applications import leaf_of
 from evsched.core.resources import SUM_LIMIT
-from events import vocabulary as v
-from events.configuration import KueueSpec, YunikornSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -78,7 +78,7 @@ def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection 
     if current.partition != proposed.configuration.partition:
         return Rejection(
             "conflict",
-            f"configuration: is for partition {proposed.configuration.partition!r}, this log holds partition {current.partition!r}",
+            f"configuration: partition {proposed.configuration.partition!r} found, expected {current.partition!r}, which this log holds",
         )
     return _kept_leaves(state, proposed.configuration)
 
@@ -150,7 +150,8 @@ def _application_submitted(state: State, proposed: v.ApplicationSubmitted) -> Re
     if proposed.application in state.applications:
         return Rejection("duplicate", f"application {proposed.application}: is here already")
     if state.configuration is None:
-        return Rejection("conflict", f"application {proposed.application}: no configuration was applied yet, so there are no queues")
+        reason = f"application {proposed.application}: no configuration was applied yet, so there are no queues"
+        return Rejection("conflict", reason)
     return None  # where it may go is asked of the placement rules
 
 
@@ -165,7 +166,8 @@ def _home(state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject
     application = state.applications.get(proposed.application or leaf_of(state, proposed.queue))
     if application is None:
         if not proposed.queue:
-            return Rejection("unknown", f"{subject}: application {proposed.application or '(none)'} is not here and no queue is named")
+            name = proposed.application or "(none)"
+            return Rejection("unknown", f"{subject}: application {name} is not here and no queue is named")
         return leaf_problem(state, proposed.queue, subject)
     spec = state.configuration
     placed = isinstance(spec, YunikornSpec) and bool(spec.placement_rules)
