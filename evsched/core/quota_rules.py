@@ -199,8 +199,8 @@ def _limits(subject: str, field: str, group: ResourceGroupSpec, *, limits_with: 
                 if limit is not None and limits_with:
                     yield Problem(subject, f"{place}.{name}", f"{said}: found a {name} without {limits_with}, expected none")
             if lending_within and quota.lending_limit is not None and quota.lending_limit > quota.nominal:
-                limit, nominal = format_amount(resource, quota.lending_limit), format_amount(resource, quota.nominal)
-                message = f"{said}: lendingLimit is {limit}, expected at most the nominalQuota {nominal}"
+                lends, nominal = format_amount(resource, quota.lending_limit), format_amount(resource, quota.nominal)
+                message = f"{said}: lendingLimit is {lends}, expected at most the nominalQuota {nominal}"
                 yield Problem(subject, f"{place}.lendingLimit", message)
 
 

@@ -78,7 +78,7 @@ def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection 
     if current.partition != proposed.configuration.partition:
         return Rejection(
             "conflict",
-            f"configuration: partition {proposed.configuration.partition!r} found, expected {current.partition!r}, which this log holds",
+            f"configuration: partition {proposed.configuration.partition!r} found, expected {current.partition!r} of this log",
         )
     return _kept_leaves(state, proposed.configuration)
 
