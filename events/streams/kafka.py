@@ -8,7 +8,6 @@ groups or committed offsets: the position in the inbox is in the log itself.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
@@ -179,8 +178,7 @@ class KafkaInbox:
         if not records:
             return ()
         await self._once_there()
-        now = time.time_ns() // 1_000_000
-        return await self._writer.write([Message(one.data, proposal_headers(one, self.partition, now)) for one in records])
+        return await self._writer.write([Message(one.data, proposal_headers(one, self.partition)) for one in records])
 
     async def read(self, position: int, limit: int = 1000, wait_s: float = 0.0) -> tuple[Proposal, ...]:
         """See `Inbox.read`."""
