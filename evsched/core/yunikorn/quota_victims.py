@@ -34,7 +34,12 @@ FEW = 48
 MOST_FRONTS = 64
 """With more different sizes than this in the way, the rest is looked at one by one."""
 
-_COLUMNS = tuple(map(attrgetter, ("originator", "priority", "allow_preemption", "created")))
+_COLUMNS = (
+    (attrgetter("originator"), np.bool_),
+    (attrgetter("priority"), np.int64),
+    (attrgetter("allow_preemption"), np.bool_),
+    (attrgetter("created"), np.int64),
+)
 
 
 def candidate_order(allocation: Allocation) -> tuple[bool, int, bool, int, str]:
@@ -57,8 +62,8 @@ def ordered(allocations: Sequence[Allocation]) -> list[Allocation]:
     count = len(allocations)
     if count <= FEW:
         return sorted(allocations, key=candidate_order)
-    originator, priority, agreed, created = (np.fromiter(map(of, allocations), np.int64, count) for of in _COLUMNS)
-    places = np.lexsort((-created, -agreed, priority, originator))
+    originator, priority, agreed, created = (np.fromiter(map(of, allocations), kind, count) for of, kind in _COLUMNS)
+    places = np.lexsort((np.negative(created), np.logical_not(agreed), priority, originator))
     same = np.ones(count - 1, dtype=bool)
     for column in (originator, priority, agreed, created):
         in_order = column[places]
