@@ -91,18 +91,18 @@ async def _prepare(
 ) -> Service:
     """Return the service over streams that are there and set up rightly; the stack closes them."""
     url, security = where.url, where.security
-    await open_streams(url, 0, security).close()  # an address that is not understood is misuse, whatever else is wrong
-    if create or url.startswith("sqlite:"):
-        # The last one first: it makes as many as are needed for it to be among them.
-        async with open_streams(url, (partitions or 1) - 1, security) as last:
+    # An address that is not understood is misuse, whatever else is wrong; the last partition brings those before it with it.
+    async with open_streams(url, (partitions or 1) - 1, security) as last:
+        if create or url.startswith("sqlite:"):
             await last.log.create()
+        elif partitions is not None:
+            await last.log.check()
     count = partitions or await partitions_of(url, security) or 1
     assignment = assignment_for(url, security)
     clock = SystemClock()
     members: list[Member] = []
     for number in range(count):
         streams = await stack.enter_async_context(open_streams(url, number, security))
-        await streams.log.check()
         own = Snapshots(folder, min(pace.checkpoint_every, SNAPSHOT_EVERY))
         members.append(
             Member(

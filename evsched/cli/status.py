@@ -26,8 +26,8 @@ SHOWN = 20
 async def status(*, where: Where = HERE, json: Json = False) -> None:
     """Show what the scheduler knows, rebuilt from the log.
 
-    Who leads and how many proposals it has not answered yet, the queues, the timers that run, quota actions that helped nobody, and
-    the digest of it all. Two readers of one log show the same digest.
+    Who leads and how many proposals it has not answered yet, the queues, the timers that run, quota actions that helped nobody,
+    and the digest of it all. Two readers of one log show the same digest.
 
     **Examples**
 

@@ -179,13 +179,14 @@ class Member:
         self._led_by_other = sight == "led"
         if sight == "led":
             return False
-        age, lease = self._watch.age, self._pace.lease
         if self._assigned():
-            return sight == "open" or age >= lease
+            return True
         # Those who are assigned go first, and when nothing was ever led they may still be on their way; the others come in when
-        # nobody did.
-        known = sight == "open" and self._watch.beat is not None
-        return age >= (2 * self._pace.beat if known else lease + self._pace.beat)
+        # nobody did. The one that is surely gone was most likely the assigned one.
+        beat, lease = self._pace.beat, self._pace.lease
+        never = sight == "open" and self._watch.beat is None
+        patience = lease + beat if never or sight == "silent" else beat / 2 if sight == "dead" else 2 * beat
+        return self._watch.age >= patience
 
     # --------------------------------------------------------------------------------------------------------------- leader
 

@@ -14,8 +14,8 @@ from events.streams.protocols import EventLog, Heartbeat
 from evsched.service.surroundings import Clock
 from evsched.service.vicinity import surely_gone
 
-Sight = Literal["led", "open", "gone"]
-"""Somebody leads; nobody does, and who is assigned may begin at once; somebody did and has fallen silent for the lease."""
+Sight = Literal["led", "open", "dead", "silent"]
+"""Somebody leads; nobody does (it resigned, or nobody ever did); the process that did is surely gone; it is silent for the lease."""
 
 
 class Watch:
@@ -55,7 +55,9 @@ class Watch:
         self.age = now - self._since
         if self._nobody_leads(beat, tip):
             return "open"
-        return "gone" if self.age >= self._lease else "led"
+        if beat is not None and beat.term >= tip.term and surely_gone(beat.process):
+            return "dead"
+        return "silent" if self.age >= self._lease else "led"
 
     def _nobody_leads(self, beat: Heartbeat | None, tip: Head) -> bool:
         if beat is None:
@@ -63,4 +65,4 @@ class Watch:
         if beat.term < tip.term:
             # A newer leader has begun, and its first heartbeat is on its way.
             return tip.leader == self._given_up
-        return beat.resigned or beat.leader == self._given_up or surely_gone(beat.process)
+        return beat.resigned or beat.leader == self._given_up
