@@ -80,3 +80,51 @@ class Cluster:
 def pods(count, leaf, resources, prefix="p"):
     """Return equal pods, the first one the youngest."""
     return [pod(f"{prefix}{i}", leaf, resources, created=START - (i + 1) * 60_000) for i in range(1, count + 1)]
+
+
+# ---------------------------------------------------------------------------------------------- a judge that counts by hand
+
+
+def used(state, where, kind, without):
+    """Return what a queue uses of a type by counting allocations, those that leave and some others left out."""
+    return sum(
+        dict(state.types.shapes[one.shape].pairs).get(kind, 0)
+        for one in state.allocations.values()
+        if not one.told and one.id not in without and (one.queue == where.path or one.queue.startswith(where.path + "."))
+    )
+
+
+def lawful(state, names):
+    """Tell whether no guarantee is broken by these victims, in a type that they hold."""
+    for name in names:
+        leaf = state.queues[state.allocations[name].queue]
+        for where in leaf.lineage:
+            for kind, _ in state.types.shapes[state.allocations[name].shape].pairs:
+                if kind in where.guaranteed and used(state, where, kind, names) < where.guaranteed[kind]:
+                    return False
+    return True
+
+
+def below(where):
+    """Return everything that runs in a queue and below."""
+    return [one for leaf in where.leaves() for app in leaf.applications.values() for one in app.allocations.values()]
+
+
+def unmet(state, where, target, names):
+    """Return what of a target stays when these go, by type."""
+    gone = {kind: used(state, where, kind, ()) - used(state, where, kind, names) for kind in target}
+    return {kind: max(0, target[kind] - gone[kind]) for kind in target}
+
+
+def judge(state, where, target, names):
+    """Assert that these victims are lawful, that none of them goes in vain, and that nobody else could lawfully help."""
+    eligible = [one.id for one in below(where) if one.required_node is None and not one.told]
+    left = unmet(state, where, target, names)
+    assert len(names) == len(set(names))
+    assert {*names} <= {*eligible}
+    assert lawful(state, names)
+    for name in names:
+        assert unmet(state, where, target, [other for other in names if other != name]) != left
+    for name in eligible:
+        if name not in names and unmet(state, where, target, [*names, name]) != left:
+            assert not lawful(state, [*names, name])

@@ -13,7 +13,7 @@ from evsched.core.engine import Engine
 from evsched.core.workloads import Allocation
 from evsched.core.yunikorn import quota_plan, quota_victims
 from evsched.core.yunikorn.quota_targets import over, releasable, shares
-from tests.core.quota_clusters import START, Cluster, partition, pod, pods, queue
+from tests.core.quota_clusters import START, Cluster, below, judge, partition, pod, pods, queue, unmet
 
 TABLE = [
     pytest.param({"memory": 100}, {"memory": 50}, {"memory": 80}, {"memory": 30}, id="row 1"),
@@ -250,26 +250,6 @@ def clusters(draw):
     return cluster, draw(st.sampled_from(["root.a", "root.a.x", "root.a.y", "root.b", "root.a.x.1"])), maximum
 
 
-def used(state, where, kind, without):
-    """Return what a queue uses of a type by counting allocations, those that leave and some others left out."""
-    return sum(
-        dict(state.types.shapes[one.shape].pairs).get(kind, 0)
-        for one in state.allocations.values()
-        if not one.told and one.id not in without and (one.queue == where.path or one.queue.startswith(where.path + "."))
-    )
-
-
-def lawful(state, names):
-    """Tell whether no guarantee is broken by these victims, in a type that they hold."""
-    for name in names:
-        leaf = state.queues[state.allocations[name].queue]
-        for where in leaf.lineage:
-            for kind, _ in state.types.shapes[state.allocations[name].shape].pairs:
-                if kind in where.guaranteed and used(state, where, kind, names) < where.guaranteed[kind]:
-                    return False
-    return True
-
-
 @given(clusters())
 @settings(deadline=None)
 def test_plans_are_lawful_minimal_and_leave_nobody_who_could_help(found):
@@ -281,27 +261,11 @@ def test_plans_are_lawful_minimal_and_leave_nobody_who_could_help(found):
     state.widen()
     plan = quota_plan.Plan(state, where, target)
     names = [one.id for one in plan.victims()]
-
-    def unmet(chosen):
-        held = {kind: used(state, where, kind, ()) - used(state, where, kind, chosen) for kind in target}
-        return {kind: max(0, target[kind] - held[kind]) for kind in target}
-
-    assert len(names) == len(set(names))
-    assert plan.unmet() == {kind: amount for kind, amount in unmet(names).items() if amount}
-    def eligible(one):
-        return one.required_node is None and not one.told
-
-    below = [one for leaf in where.leaves() for app in leaf.applications.values() for one in app.allocations.values()]
-    assert {*names} <= {one.id for one in below if eligible(one)}
-    assert lawful(state, names)
-    for name in names:
-        assert unmet([other for other in names if other != name]) != unmet(names)
-    for one in below:
-        if eligible(one) and one.id not in names and unmet([*names, one.id]) != unmet(names):
-            assert not lawful(state, [*names, one.id])
+    judge(state, where, target, names)
+    assert plan.unmet() == {kind: amount for kind, amount in unmet(state, where, target, names).items() if amount}
     codes = {passed.allocation: passed.code for passed in quota_plan.passed_over(state, plan)}
-    assert {*codes} == {one.id for one in below} - {*names}
-    assert all(codes[one.id] == "leaving" for one in below if one.told)
+    assert {*codes} == {one.id for one in below(where)} - {*names}
+    assert all(codes[one.id] == "leaving" for one in below(where) if one.told)
 
 
 @given(clusters())
