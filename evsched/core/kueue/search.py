@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from events.configuration import KueueSpec
+from events.configuration import ClusterQueueSpec, KueueSpec
 from evsched.core.kueue import classic, fair, tracing
 from evsched.core.kueue.candidates import Candidates, candidates_of
 from evsched.core.kueue.wanted import Target, Wanted
@@ -43,13 +43,21 @@ class Searcher:
             contested: The types for which room must be made.
             quiet: Do not tell the tracer (a flavor is only tried).
         """
-        if not ask.may_preempt or queue.spec is None:
+        spec = queue.spec
+        if not ask.may_preempt or spec is None:
             return []
         if ask.preempted and ask.id not in self._in_flight:
             return []  # its victims would not leave and may stay: it had its turn (`evsched.core.evictions`)
         tracer = None if quiet else self.tracer
+        if tracer is None and _gives_nobody_up(queue, spec):
+            return []
         amounts = tuple(request.items())
-        wanted = Wanted(ask, queue, amounts, tuple(contested), queue.spec, self.kueue, self.candidates, tracer)
+        wanted = Wanted(ask, queue, amounts, tuple(contested), spec, self.kueue, self.candidates, tracer)
         if tracer is not None:
             tracing.note_spared(trial, wanted, tracer)
         return fair.search(trial, wanted) if self.kueue.fair_sharing else classic.search(trial, wanted)
+
+
+def _gives_nobody_up(queue: Quota, spec: ClusterQueueSpec) -> bool:
+    """Tell whether the policies of a queue leave no candidate at all, so that nothing need be looked at."""
+    return spec.within_cluster_queue == "Never" and (spec.reclaim_within_cohort == "Never" or queue.parent is None)

@@ -7,6 +7,7 @@ nominee counted, then higher priority, then older. Each turn changes shares, so 
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from evsched.core.kueue.shares import order_of, share_of
@@ -35,34 +36,56 @@ def _tournaments(kueue: KueueSpec, trial: Trial, nominees: Iterable[Nominee]) ->
     for nominee in nominees:
         trees.setdefault(nominee.queue.top, {})[nominee.queue] = nominee
     for top, entered in sorted(trees.items(), key=lambda item: item[0].order):
-        while entered:
-            best = _Tournament(kueue, trial, entered).winner(top)
-            yield best
-            del entered[best.queue]
+        if top in entered:
+            yield entered[top]  # a queue without cohort has nobody to meet
+        else:
+            yield from _Tournament(kueue, trial, entered).winners(top)
 
 
 class _Tournament:
-    """One tournament in one tree."""
+    """The tournaments of one tree, one after the other.
+
+    Every cohort has a heap of its children by how the best nominee below each stands. Handling the winner changes usage on its
+    way to the top and nowhere else, so that only the children on that way have to be judged anew.
+    """
 
     def __init__(self, kueue: KueueSpec, trial: Trial, entered: dict[Quota, Nominee]) -> None:
-        """Note for every nominee how each node on its way to the top stands with the nominee counted."""
+        """Judge every nominee among its siblings, and the best of each cohort among the cohort's."""
+        self._kueue = kueue
+        self._trial = trial
         self._entered = entered
-        self._standings: dict[tuple[Quota, Quota], Standing] = {}
-        self._children: dict[Quota, dict[Quota, None]] = {}
-        for queue, nominee in entered.items():
-            usage = nominee.assignment.usage
-            trial.add(queue, usage.items())
-            for node in queue.down[1:]:
-                borrows = kueue.prioritize_non_borrowing and trial.above(node, usage)
-                share = order_of(share_of(node, trial.usage(node)))
-                self._standings[node, queue] = (borrows, share, place_of(nominee.ask))
-                assert node.parent is not None
-                self._children.setdefault(node.parent, {})[node] = None
-            trial.remove(queue, usage.items())
+        self._heaps: dict[Quota, list[tuple[Standing, int, Quota, Quota]]] = {}
+        for queue in entered:
+            for cohort in queue.down[:-1]:
+                self._heaps.setdefault(cohort, [])
+            self._enter(queue, queue)
+        for cohort in sorted(self._heaps, key=lambda node: -len(node.down)):
+            heapify(self._heaps[cohort])
+            if cohort.parent is not None:
+                self._enter(cohort, self._heaps[cohort][0][3])
 
-    def winner(self, node: Quota) -> Nominee:
-        """Return the nominee that wins below a node."""
-        if node in self._entered:
-            return self._entered[node]
-        meeting = [(child, self.winner(child)) for child in self._children[node]]
-        return min(meeting, key=lambda one: self._standings[one[0], one[1].queue])[1]
+    def winners(self, top: Quota) -> Iterator[Nominee]:
+        """Yield the winner of each tournament; it must be handled before the next is asked for."""
+        while self._heaps[top]:
+            queue = self._heaps[top][0][3]
+            yield self._entered[queue]
+            for node in reversed(queue.down[1:]):
+                assert node.parent is not None  # only the first of `down` has none
+                heappop(self._heaps[node.parent])
+                below = self._heaps.get(node)
+                if below:
+                    heappush(self._heaps[node.parent], self._place(node, below[0][3]))
+
+    def _enter(self, node: Quota, queue: Quota) -> None:
+        assert node.parent is not None  # the top of a tree is not among anybody's children
+        self._heaps[node.parent].append(self._place(node, queue))
+
+    def _place(self, node: Quota, queue: Quota) -> tuple[Standing, int, Quota, Quota]:
+        """Return how a node stands with the nominee of a queue counted; the id of the ask makes it unique."""
+        nominee, trial = self._entered[queue], self._trial
+        usage = nominee.assignment.usage
+        trial.add(queue, usage.items())
+        borrows = self._kueue.prioritize_non_borrowing and trial.above(node, usage)
+        share = order_of(share_of(node, trial.usage(node)))
+        trial.remove(queue, usage.items())
+        return (borrows, share, place_of(nominee.ask)), node.order, node, queue

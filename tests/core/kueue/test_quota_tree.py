@@ -64,6 +64,14 @@ def test_shares_that_floating_point_confuses_are_told_apart():
     assert share_of(low, {0: big}) < share_of(high, {0: big + 1})
 
 
+def test_equal_shares_that_floating_point_confuses_are_equal():
+    """A fifth of five is one, whatever the order of divisions."""
+    assert 5 * 1000.0 / 12 / 5 != 1 * 1000.0 / 12 / 1
+    heavy = queue("a", "team", cpu=0, weight_nano=5_000_000_000)
+    partition = Partition(heavy, queue("b", "team", cpu=0), queue("c", "team", cpu=12))
+    assert share_of(quota(partition, "a"), {0: 5}) == share_of(quota(partition, "b"), {0: 1})
+
+
 def test_a_borrower_without_weight_is_above_every_other():
     """Among themselves such queues compare by what they borrow."""
     queues = [queue(name, "team", cpu=0, weight_nano=weight) for name, weight in (("a", 0), ("b", 0), ("c", 2))]
