@@ -43,6 +43,8 @@ NEVER = 2**63 - 1
 HEAP_FROM = 4
 """With which search for a shape its heap is built."""
 MOST_HEAPS = 32
+FEW = 16
+"""So many nodes are looked at one by one; a vectorised look has a fixed cost."""
 SHUT = -1
 """Stands for the free space of a node that takes nobody: no amount fits into it."""
 
@@ -161,6 +163,15 @@ class NodeColumns:
             if rest[index] < amount:
                 return False
         return True
+
+    def fits_any(self, rows: list[int], pairs: Pairs) -> bool:
+        """Tell whether these amounts fit into what anybody may take of one of some nodes; `settle` first."""
+        if len(rows) <= FEW:
+            return any(self.fits_in(row, pairs) for row in rows)
+        fits = self.schedulable[rows]
+        for index, amount in pairs:
+            fits &= self.available[index][rows] >= amount
+        return bool(fits.any())
 
     def place_on(self, name: str, pairs: Pairs) -> str | None:
         """Return the name when these amounts fit into what anybody may take of that node, else None."""

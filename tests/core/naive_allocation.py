@@ -187,7 +187,7 @@ def reserved(state: State) -> list[tuple[str, str]]:
         if not has_headroom(state, ask) or (ask.id not in state.preemptions and limited(state, ask)):
             continue
         node = state.nodes[state.reservations[ask.id]]
-        if fits(state, node, ask, ask.id):
+        if ask.required_node in (None, node.name) and fits(state, node, ask, ask.id):
             bound.append((ask.id, node.name))
         elif ask.id in state.preemptions and not state.preemptions[ask.id].waiting_for:
             name = place(state, ask)

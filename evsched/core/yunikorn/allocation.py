@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.workloads import Ask
-    from evsched.core.yunikorn.standing import Demand
 
 
 def within_maximum(leaf: Queue, pairs: Pairs, *, own_claim: bool) -> Queue | None:
@@ -58,8 +57,6 @@ def allocate(step: Step) -> None:
         _serve_reserved(step, columns)
         _serve_waiting(step, order, columns)
         order.stirred = False
-        if order.worn():
-            state.order = None
     if step.tracer is not None:
         _note_waiting(step, columns)
 
@@ -77,7 +74,11 @@ def order_of(state: State, columns: NodeColumns) -> WaitingOrder:
 
 
 def _serve_reserved(step: Step, columns: NodeColumns) -> None:
-    """Bind the asks that have a node reserved, oldest in the log first; who is bound elsewhere may make room for another."""
+    """Bind the asks that have a node reserved, oldest in the log first.
+
+    One that is bound elsewhere gives up room, and the first one of its application lifts `maxapplications` off the others: either
+    may help an older one, so the round begins again.
+    """
     state = step.state
     again = bool(state.reservations)
     while again:
@@ -85,9 +86,10 @@ def _serve_reserved(step: Step, columns: NodeColumns) -> None:
         for ask in sorted((state.asks[name] for name in state.reservations), key=lambda ask: ask.seq):
             name = _reserved_place(state, columns, ask)
             if name is not None:
+                again = name != state.reservations[ask.id] or not state.applications[ask.application].allocations
                 step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
-                again = True
-                break
+                if again:
+                    break
 
 
 def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
@@ -99,7 +101,8 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
     if preemption is None and limits.blocks(state, state.applications[ask.application], shape.pairs) is not None:
         return None
     node = state.nodes.get(state.reservations[ask.id])
-    if node is not None and node.schedulable and node.fits(shape.pairs, ask.id):
+    allowed = node is not None and node.schedulable and ask.required_node in {None, node.name}
+    if node is not None and allowed and node.fits(shape.pairs, ask.id):
         return node.name
     if preemption is None or preemption.waiting_for:
         return None
@@ -128,9 +131,9 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
         if name is None:
             order.block(demand)
             continue
-        reserved = ask.id in state.reservations
+        again = ask.id in state.reservations or (state.reservations and not applications[ask.application].allocations)
         step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
-        if reserved:  # the room that was kept for it elsewhere is free now
+        if again:  # as in `_serve_reserved`
             _serve_reserved(step, columns)
             _relieve(order, columns)
 
@@ -141,20 +144,16 @@ def _relieve(order: WaitingOrder, columns: NodeColumns) -> None:
     grown = columns.grown
     if not grown:
         return
+    rows = list(grown)
     for demand in tuple(order.blocked):
         if demand.required is None:
-            rows = grown
+            fits = columns.fits_any(rows, demand.shape.pairs)
         else:
             row = columns.rows.get(demand.required)
-            rows = {row: None} if row in grown and row is not None else {}
-        if _fits_any(columns, demand, rows):
+            fits = row is not None and row in grown and columns.fits_in(row, demand.shape.pairs)
+        if fits:
             order.unblock(demand)
     grown.clear()
-
-
-def _fits_any(columns: NodeColumns, demand: Demand, rows: dict[int, None]) -> bool:
-    pairs = demand.shape.pairs
-    return any(columns.fits_in(row, pairs) for row in rows)
 
 
 def _note_waiting(step: Step, columns: NodeColumns) -> None:

@@ -119,7 +119,7 @@ class Standing:
         demands: How many asks wait here and below, by demand.
         capped: Demands that would pass the maximum of this queue.
         heap: Of a parent: its children; of a leaf: the tops of its bins.
-        read: How much of the log of freed demands this queue has read.
+        read: Up to where this queue has read the list of demands that may have become possible.
         sleeping: Children that have nothing to offer.
         witness: A demand that can be tried here, as far as was known last.
         chosen: Of a stateaware leaf: the new application that is considered.

@@ -13,9 +13,9 @@ does, and where one would pass the maximum of a queue, none below that queue wil
 demand, and a heap of their tops.
 
 **Asleep until woken.** What has nothing to offer leaves the heap above it: a demand in a leaf, a queue in its parent. It comes
-back when an ask arrives, or when something was freed that could help: then the demand is written into a log, and each queue, when
-it is next looked at, reads what is new there and wakes those of its children that wait with such a demand. Nothing else is tried
-again, so a cycle in which nothing can be done costs nothing.
+back when an ask arrives, or when something was freed that could help: then the demand goes to the end of a list, and each queue,
+when it is next looked at, reads what is new there and wakes those of its children that wait with such a demand. Nothing else is
+tried again, so a cycle in which nothing can be done costs nothing.
 
 None of this is truth: a new index built from the state gives the same answers.
 """
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from evsched.core.state import State
     from evsched.core.workloads import Application, Ask
     from evsched.core.yunikorn.ordering import ApplicationKey, AskKey
-
-LONGEST_LOG = 65_536
-"""A log that is longer than this is not kept on; the index is built anew."""
-
 
 class WaitingOrder:
     """The incremental order of one state (protocol `evsched.core.indices.Order`).
@@ -61,7 +57,8 @@ class WaitingOrder:
         self.columns: Columns | None = None
         self.stirred = True
         self._serial = 0
-        self._log: list[Demand] = []
+        self._freed: dict[Demand, int] = {}
+        self._freed_last = 0
         self._marked: list[Standing] = []
         self._marked_lines: list[Line] = []
         self._marked_groups: list[Group] = []
@@ -106,7 +103,7 @@ class WaitingOrder:
         if ask.id not in self.state.preemptions:
             heappush(group.heap, ask_key(ask))
             if len(group.heap) > 4 * group.waiting + 64:
-                group.heap = sorted(key for key in set(group.heap) if self._waits(key))
+                group.heap = sorted(key for key in dict.fromkeys(group.heap) if self._waits(key))
             self._mark_group(group)
             self._rouse(group)
 
@@ -150,8 +147,11 @@ class WaitingOrder:
 
     def used(self, application: Application) -> None:
         """Usage grew along the path of an application."""
-        if self._limited and len(application.allocations) == 1:
-            self._wake_limited()  # it runs now, which may be what its other asks waited for
+        if len(application.allocations) == 1:  # it runs now, so no limit on their number holds back the rest of it
+            self._wake_limited()
+        self._changed(application)
+
+    def _changed(self, application: Application) -> None:
         line = self.lines.get(application.id)
         if line is not None:
             self._mark_line(line)
@@ -160,7 +160,7 @@ class WaitingOrder:
 
     def freed(self, application: Application) -> None:
         """Usage, or what was promised to an ask in flight, shrank along the path of an application."""
-        self.used(application)
+        self._changed(application)
         for standing in self._stand(application.leaf).lineage:
             if standing.capped:
                 self._loosened[standing] = None
@@ -194,6 +194,7 @@ class WaitingOrder:
         for standing in demand.capped_at:
             del standing.capped[demand]
         demand.capped_at.clear()
+        self._freed.pop(demand, None)
 
     # -------------------------------------------------------------------------------------------------------------- marking
 
@@ -357,7 +358,7 @@ class WaitingOrder:
             standing = parent
 
     def _first_child(self, parent: Standing) -> Standing | None:
-        if parent.read != len(self._log):
+        if parent.read != self._freed_last:
             self._wake_children(parent)
         heap = parent.heap
         while heap:
@@ -374,7 +375,7 @@ class WaitingOrder:
         return None
 
     def _first_group(self, leaf: Standing) -> Group | None:
-        if leaf.read != len(self._log):
+        if leaf.read != self._freed_last:
             self._wake_bins(leaf)
         tops = leaf.tops
         while tops:
@@ -439,7 +440,23 @@ class WaitingOrder:
         if demand.blocked:
             demand.blocked = False
             del self.blocked[demand]
-            self._log.append(demand)
+            self._free(demand)
+
+    def _free(self, demand: Demand) -> None:
+        """Put a demand at the end of the list of those that may have become possible."""
+        self._freed.pop(demand, None)
+        self._freed_last += 1
+        self._freed[demand] = self._freed_last
+
+    def _fresh(self, standing: Standing) -> list[Demand]:
+        """Return what came to that list since a queue read it last."""
+        fresh = []
+        for demand in reversed(self._freed):
+            if self._freed[demand] <= standing.read:
+                break
+            fresh.append(demand)
+        standing.read = self._freed_last
+        return fresh
 
     def revive(self, columns: Columns) -> None:
         """Note that there are new columns, so that everything known about nodes is void."""
@@ -461,7 +478,7 @@ class WaitingOrder:
                 else:
                     del standing.capped[demand]
                     del demand.capped_at[standing]
-                    self._log.append(demand)
+                    self._free(demand)
         self._loosened.clear()
 
     def rescale(self) -> None:
@@ -473,10 +490,6 @@ class WaitingOrder:
             if standing.queue.settings.sort_policy == "fair":
                 for line in standing.lines.values():
                     self._mark_line(line)
-
-    def worn(self) -> bool:
-        """Tell whether the log has become so long that a new index is better."""
-        return len(self._log) > LONGEST_LOG
 
     def _rouse(self, group: Group) -> None:
         """Wake the path of a group that has something new to offer."""
@@ -500,19 +513,17 @@ class WaitingOrder:
             self._settle_standing(standing)
 
     def _wake_children(self, parent: Standing) -> None:
-        fresh = dict.fromkeys(self._log[parent.read :])
-        parent.read = len(self._log)
+        fresh = self._fresh(parent)
         for child in tuple(parent.sleeping):
             demands, capped = child.demands, child.capped
             if any(demand in demands and not demand.blocked and demand not in capped for demand in fresh):
                 self._wake(child)
 
     def _wake_bins(self, leaf: Standing) -> None:
-        for demand in dict.fromkeys(self._log[leaf.read :]):
+        for demand in self._fresh(leaf):
             bin_ = leaf.bins.get(demand)
             if bin_ is not None and bin_.asleep:
                 self._wake_bin(leaf, bin_)
-        leaf.read = len(self._log)
 
     def _wake_bin(self, leaf: Standing, bin_: Bin) -> None:
         """Put a bin back among the tops of its leaf."""
