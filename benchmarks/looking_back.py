@@ -147,11 +147,10 @@ def questions(path: Path) -> Iterable[Row]:
     draw = Random(1)
     everything: list[float] = []
     with closing(audit.connect(path)) as connection, calm():
-        end = audit.end_time(connection)
         for name in audit.questions():
             took = []
             for _ in range(QUESTIONS):
-                scope = scope_of(draw, end)
+                scope = scope_of(draw)
                 started = process_time()
                 audit.ask_connected(connection, name, scope)
                 took.append((process_time() - started) * 1000)
@@ -168,17 +167,17 @@ def questions(path: Path) -> Iterable[Row]:
     )
 
 
-def scope_of(draw: Random, end: int) -> audit.Scope:
+def scope_of(draw: Random) -> audit.Scope:
     """Return what a question is narrowed to: half the time a leaf, else a parent or everything; a window of any length."""
     kind = draw.random()
     number = draw.randrange(PARENTS * LEAVES)
     queue = leaf(number) if kind < 0.5 else leaf(number).rpartition(".")[0] if kind < 0.75 else None
-    begin = draw.randrange(START, end)
+    first = draw.randrange(EVENTS)
     whole = draw.random() < 0.2
     return audit.Scope(
         queue=queue,
-        from_time=0 if whole else begin,
-        to_time=audit.FOREVER if whole else draw.randrange(begin, end + 1),
+        first=0 if whole else first,
+        end=audit.FOREVER if whole else draw.randrange(first, EVENTS + 1),
         seq=draw.randrange(EVENTS),
         of=f"task-{draw.randrange(EVENTS // 4)}",
         limit=100,

@@ -29,8 +29,7 @@ class Question(Struct, frozen=True, kw_only=True):
         name: As it is typed, with hyphens.
         sentence: What it answers.
         columns: Column to meaning, in order.
-        takes: What it can be narrowed by: ``queue``, a window (``from_seq``, ``to_seq`` or the times), a moment (``seq``),
-        ``of``.
+        takes: What it can be narrowed by: ``queue``, a window (``from_seq``, ``to_seq``), a moment (``seq``), ``of``.
     """
 
     name: str
@@ -52,16 +51,16 @@ class Scope(Struct, frozen=True, kw_only=True):
 
     Attributes:
         queue: Only this queue and those below it; None: all.
-        from_time: Milliseconds, included.
-        to_time: Milliseconds, excluded.
+        first: The first event of the window.
+        end: The first event behind it.
         seq: After this event; None: at the end.
         of: Id of an ask or allocation.
         limit: Most rows.
     """
 
     queue: str | None = None
-    from_time: int = 0
-    to_time: int = FOREVER
+    first: int = 0
+    end: int = FOREVER
     seq: int | None = None
     of: str = ""
     limit: int = DEFAULT_LIMIT
@@ -118,10 +117,8 @@ def ask_connected(connection: sqlite3.Connection, name: str, scope: Scope = EVER
     sql = _statements()[_variant(connection, name.replace("-", "_"), scope.queue)][0]
     parameters = {
         "queue": scope.queue,
-        "from_time": scope.from_time,
-        "to_time": scope.to_time,
-        "from_seq": last_before(connection, scope.from_time) + 1,
-        "to_seq": last_before(connection, scope.to_time) + 1,
+        "from_seq": scope.first,
+        "to_seq": scope.end,
         "seq": FOREVER if scope.seq is None else scope.seq,
         "of": scope.of,
         "bucket": rows.BUCKET,
@@ -144,12 +141,6 @@ def last_before(connection: sqlite3.Connection, time: int) -> int:
     sql = "SELECT seq FROM frames WHERE time < ? ORDER BY time DESC, seq DESC LIMIT 1"
     found = connection.execute(sql, (time,)).fetchone()
     return int(found[0]) if found is not None else 0
-
-
-def time_of(connection: sqlite3.Connection, seq: int) -> int:
-    """Return the time of an event, milliseconds; that of the last one for a later ``seq``."""
-    found = connection.execute("SELECT time FROM frames WHERE seq >= ? ORDER BY seq LIMIT 1", (seq,)).fetchone()
-    return int(found[0]) if found is not None else end_time(connection)
 
 
 def end_time(connection: sqlite3.Connection) -> int:

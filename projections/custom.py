@@ -37,6 +37,7 @@ class CustomProjection:
 
     Attributes:
         at: The place up to which events were taken.
+        resume_at: The place after which the log must be read.
     """
 
     def __init__(self, folder: Path, path: Path | str, log_id: str) -> None:
@@ -67,7 +68,7 @@ class CustomProjection:
         if found != log_id:
             message = f"projection: is of log {found}, expected {log_id}"
             raise RebuildNeeded(message)
-        self.at = decode_head(head)
+        self.at = self.resume_at = decode_head(head)
         connection.execute("BEGIN")
 
     def take(self, step: Step) -> None:

@@ -84,8 +84,7 @@ async def check(
     decide: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
 ) -> int:
-    """Check that a log holds together: every hash, number and term, every digest that it carries, and its leader's last sign of
-    life.
+    """Check that a log holds together: hashes, numbers, terms, digests, and what its leader last knew of it.
 
     Exits 3 when it does not, and says where.
 

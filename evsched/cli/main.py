@@ -35,6 +35,8 @@ COMMANDS = {
     "verify": ("evsched.cli.verify:verify", "Decide the whole log again and compare, event by event."),
     "at": ("evsched.cli.at:at", "Show the state at any moment of the log."),
     "diff": ("evsched.cli.diff:diff", "Show what changed between two moments."),
+    "project": ("evsched.cli.project:app", "Keep read models of the log, for audits and for any SQL."),
+    "audit": ("evsched.cli.audit:audit", "Answer questions about the past from the read model."),
     "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),
 }
 """By name: where the command stands, and its line in the overview."""

@@ -119,8 +119,8 @@ FROM (
 WHERE (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
 GROUP BY queue, outcome ORDER BY queue, outcome LIMIT :limit;
 
--- name: still_waiting(queue, from_time, to_time, limit)
--- Which asks that were created in this time wait at the end of the log, the oldest first, and why preempting for them failed last.
+-- name: still_waiting(queue, from_seq, to_seq, limit)
+-- Which asks that were submitted in this time still wait, the oldest first, and why preempting for them failed last.
 -- ask: the ask
 -- queue: its queue
 -- created: when its owner created it
@@ -130,7 +130,7 @@ GROUP BY queue, outcome ORDER BY queue, outcome LIMIT :limit;
 SELECT a.ask, a.queue, a.created, a.priority, a.resources,
        coalesce((SELECT f.reason FROM failures f WHERE f.ask = a.ask ORDER BY f.seq DESC LIMIT 1), '') AS reason
 FROM asks a
-WHERE a.to_seq = 9223372036854775807 AND a.created >= :from_time AND a.created < :to_time AND (:queue IS NULL OR a.queue = :queue OR (a.queue > :queue || '.' AND a.queue < :queue || '/'))
+WHERE a.to_seq = 9223372036854775807 AND a.from_seq >= :from_seq AND a.from_seq < :to_seq AND (:queue IS NULL OR a.queue = :queue OR (a.queue > :queue || '.' AND a.queue < :queue || '/'))
 ORDER BY a.created, a.ask LIMIT :limit;
 
 -- name: life_of(of, limit)

@@ -87,7 +87,6 @@ CREATE TABLE failures (
 
 -- name: create_indices()#
 CREATE INDEX frame_by_time ON frames (time, seq);
-CREATE INDEX frame_by_seq ON frames (seq);
 CREATE INDEX queue_by_name ON queues (queue, from_seq);
 CREATE INDEX usage_by_queue ON queue_usage (queue, from_seq);
 CREATE INDEX usage_by_seq ON queue_usage (from_seq);

@@ -1,0 +1,197 @@
+"""`evsched project`: the read models of a log, which answer `evsched audit` and any SQL."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from events.chain import ChainReader
+from events.streams import EventLog
+from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, say
+from evsched.cli.logs import HERE, Where, data_directory, log_of, steps_of
+from evsched.cli.options import Json
+from evsched.cli.past import end_of, meter
+from projections.custom import CustomProjection, ProjectionInvalid
+from projections.following import Follower
+from projections.read_model import SCHEMA_VERSION, ReadModel, Rebuild, RebuildNeeded, place_of, remove
+from replays.history import History
+from replays.moments import format_time
+
+app = App(name="project", help="Keep a read model of the log: tables for audits, or a projection of your own.")
+
+Db = Annotated[
+    Path | None,
+    Parameter(
+        name="--db", env_var="EVSCHED_READ_MODEL", help="The SQLite file; one for each log in your data directory by default."
+    ),
+]
+Sql = Annotated[Path | None, Parameter(name="--sql", help="Folder with the `.sql` files of a projection of your own.")]
+
+
+@app.command
+async def run(*, where: Where = HERE, db: Db = None, sql: Sql = None) -> None:
+    """Keep the read model up to date with the log until Ctrl-C.
+
+    A file that is missing is made first. One of another log or of another version of evsched is left alone: rebuild it.
+
+    **Examples**
+
+    `evsched project run --log kafka://localhost:9092/cluster`
+
+    `evsched project run --sql projections/losses --db losses.db`
+
+    Args:
+        where: Which log.
+        db: The file.
+        sql: A projection of your own.
+    """
+    async with log_of(where) as log:
+        log_id = await _log_id(log)
+        path = db or default_path(log_id, sql)
+        if sql is None and not path.exists():
+            await _rebuild(log, log_id, path)
+        projection = _opened(path, log_id, sql)
+        try:
+            follower = Follower(projection, log)
+            reader = await follower.reader()
+            await follower.catch_up(reader)
+            await _until_told(follower, reader, f"{path}: follows {log.name} from event {projection.at.next_seq} on")
+            say(f"{path}: stopped after event {projection.at.next_seq - 1}")
+        except RebuildNeeded as error:
+            raise _advice(error) from error
+        finally:
+            projection.close()
+
+
+async def _until_told(follower: Follower, reader: ChainReader, ready: str) -> None:
+    """Keep up until a signal says stop; say that we are ready once one would be heard."""
+    loop = asyncio.get_running_loop()
+    following = asyncio.ensure_future(follower.keep_up(reader))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, following.cancel)
+    say(ready)
+    try:
+        await following
+    except asyncio.CancelledError:
+        return
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+@app.command
+async def rebuild(*, where: Where = HERE, db: Db = None, sql: Sql = None) -> None:
+    """Make the read model anew from the beginning of the log, and then put it in the place of the old one.
+
+    **Example**
+
+    `evsched project rebuild --log monday.jsonl.zst --db monday.db`
+
+    Args:
+        where: Which log.
+        db: The file.
+        sql: A projection of your own.
+    """
+    async with log_of(where) as log:
+        log_id = await _log_id(log)
+        path = db or default_path(log_id, sql)
+        if sql is None:
+            events = await _rebuild(log, log_id, path)
+        else:
+            events = await _rebuild_own(log, log_id, path, sql)
+    say(f"{path}: {events} events")
+
+
+async def _rebuild(log: EventLog, log_id: str, path: Path) -> int:
+    """Make the read model anew; return how many events it holds."""
+    # What is made here stays until the end, so looking for garbage finds none.
+    gc.disable()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    model = Rebuild(path, log_id)
+    try:
+        with meter("reading the log", await end_of(log)) as advance:
+            async for step in steps_of(log):
+                model.take(step)
+                advance(step.head.position)
+        model.finish()
+    finally:
+        model.close()
+        gc.enable()
+    return model.at.next_seq - 1
+
+
+async def _rebuild_own(log: EventLog, log_id: str, path: Path, sql: Path) -> int:
+    draft = path.with_name(f"{path.name}.rebuild")
+    remove(draft)
+    projection = _opened(draft, log_id, sql)
+    try:
+        with meter("reading the log", await end_of(log)) as advance:
+            await Follower(projection, log, advance).catch_up(ChainReader())
+    finally:
+        projection.close()
+    remove(path)
+    draft.replace(path)
+    return projection.at.next_seq - 1
+
+
+@app.command
+async def status(*, where: Where = HERE, db: Db = None, json: Json = False) -> int:
+    """Show how far the read model is behind the log; exits 1 when it is behind or has to be rebuilt.
+
+    Args:
+        where: Which log.
+        db: The file.
+        json: One document.
+    """
+    async with log_of(where) as log:
+        log_id = await _log_id(log)
+        path = db or default_path(log_id)
+        end = ChainReader()
+        async for _ in steps_of(log, end):
+            pass
+    facts: dict[str, Any] = {"file": str(path), "log_id": log_id, "seq": end.head.next_seq - 1, "time": end.head.time}
+    try:
+        version, found, place = place_of(path)
+        facts |= {"projected_seq": place.next_seq - 1, "projected_time": place.time, "behind": end.head.next_seq - place.next_seq}
+        if (version, found) != (SCHEMA_VERSION, log_id):
+            facts["problem"] = f"schema version {version} of log {found}, expected {SCHEMA_VERSION} of {log_id}"
+    except RebuildNeeded as error:
+        facts["problem"] = str(error)
+    if json:
+        emit(facts)
+    else:
+        for name, value in facts.items():
+            print(f"{name.replace('_', ' '):<16} {format_time(value) if name.endswith('time') else value}")
+    return NO if facts.get("behind") or "problem" in facts else DONE
+
+
+def default_path(log_id: str, sql: Path | None = None) -> Path:
+    """Return where the read model of a log is kept when no file is named; a projection of one's own beside it."""
+    suffix = f"-{sql.resolve().name}" if sql is not None else ""
+    return data_directory() / "projections" / f"{log_id}{suffix}.db"
+
+
+async def _log_id(log: EventLog) -> str:
+    found = await History(log).log_id()
+    if not found:
+        raise CommandError(f"log {log.name}: is empty, expected at least one frame", MISUSE)
+    return found
+
+
+def _opened(path: Path, log_id: str, sql: Path | None) -> ReadModel | CustomProjection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return ReadModel(path, log_id) if sql is None else CustomProjection(sql, path, log_id)
+    except RebuildNeeded as error:
+        raise _advice(error) from error
+    except ProjectionInvalid as error:
+        raise CommandError(str(error)) from error
+
+
+def _advice(error: RebuildNeeded) -> CommandError:
+    return CommandError(f"{error} (make it anew with `evsched project rebuild`)")

@@ -1,0 +1,163 @@
+"""The read model and the questions to it, from the command line."""
+
+import asyncio
+import csv
+import io
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from evsched.cli.main import run
+from projections.audit import questions
+from tests.core.histories import START
+from tests.replays.logs import exported, sealed, story
+
+LOSSES = """
+-- name: create_schema#
+CREATE TABLE losses (queue TEXT PRIMARY KEY, lost INTEGER NOT NULL);
+
+-- name: on_PreemptionDecided!
+INSERT INTO losses (queue, lost) SELECT value ->> 'queue', 1 FROM json_each(:victims) WHERE true
+ON CONFLICT (queue) DO UPDATE SET lost = lost + 1;
+"""
+
+
+@pytest.fixture
+def url(tmp_path, monkeypatch, capsys):
+    """Return the address of a log, with a data directory of the test's own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    path = str(asyncio.run(exported(sealed(story()), tmp_path / "story.jsonl")))
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    assert run(["log", "import", path, "--log", url]) == 0
+    monkeypatch.setenv("EVSCHED_LOG", url)
+    capsys.readouterr()
+    return url
+
+
+def documents(capsys):
+    """Return what was printed as JSON lines."""
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def dump(path):
+    """Return all rows of all tables of a read model, but for its place."""
+    connection = sqlite3.connect(path)
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    rows = {name: sorted(map(repr, connection.execute(f"SELECT * FROM {name}"))) for name in tables if name != "kept_state"}
+    connection.close()
+    return rows
+
+
+def test_a_rebuild_of_the_file_and_of_the_imported_log_are_the_same(url, tmp_path, capsys):
+    """Made from the log and from its export; status says how far."""
+    assert run(["project", "status"]) == 1
+    assert "does not exist" in capsys.readouterr().out
+    first, second = str(tmp_path / "a.db"), str(tmp_path / "b.db")
+    assert run(["project", "rebuild", "--db", first]) == 0
+    assert run(["project", "rebuild", "--db", second, "--log", str(tmp_path / "story.jsonl")]) == 0
+    assert run(["project", "rebuild", "--db", first]) == 0
+    assert dump(first) == dump(second)
+    capsys.readouterr()
+    assert run(["project", "status", "--db", first, "--json"]) == 0
+    (facts,) = documents(capsys)
+    assert (facts["projected_seq"], facts["behind"]) == (35, 0)
+
+
+def test_the_questions_are_listed_with_their_columns(capsys):
+    """Without a log or a file."""
+    assert run(["audit"]) == 0
+    out = capsys.readouterr().out
+    for question in questions().values():
+        assert question.sentence in out
+    assert run(["audit", "--json"]) == 0
+    assert len(documents(capsys)) == len(questions())
+
+
+@pytest.mark.parametrize("question", list(questions()))
+def test_every_question_is_answered_for_people_for_programs_and_as_csv(url, question, capsys):
+    """The same rows three times."""
+    assert run(["project", "rebuild"]) == 0
+    call = ["audit", question, "--of", "test-4"]
+    capsys.readouterr()
+    assert run(call) == 0
+    said = capsys.readouterr()
+    assert run([*call, "--json"]) == 0
+    rows = documents(capsys)
+    assert f" {len(rows)} rows" in said.err
+    assert run([*call, "--csv"]) == 0
+    table = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(table) == len(rows)
+    assert rows or question == "still-waiting"
+    assert all(list(row) == list(questions()[question].columns) for row in rows)
+
+
+def test_a_window_and_a_moment_narrow_an_answer(url, capsys):
+    """By seq, by time and by time before the end; the end of a window is not included."""
+    assert run(["project", "rebuild"]) == 0
+    capsys.readouterr()
+
+    def seqs(*arguments):
+        assert run(["audit", "who-preempted", "--json", *arguments]) == 0
+        return [row["seq"] for row in documents(capsys)]
+
+    everything = seqs()
+    assert everything[0] == 21
+    assert seqs("--from", "22") == everything[1:]
+    assert seqs("--to", "21") == []
+    assert seqs("--to", "2026-01-01T00:00:07.001Z") == [21]
+    assert seqs("--from", "-5s") == [seq for seq in everything if seq > 21]
+    assert seqs("--queue", "root.prod") == []
+    assert seqs("--limit", "1") == [21]
+    assert run(["audit", "queues-at", "--at", "21", "--queue", "root.test", "--json"]) == 0
+    assert documents(capsys)[0]["usage"] == {"vcore": 8000}
+    assert run(["audit", "life-of", "--of", "test-4", "--json"]) == 0
+    life = documents(capsys)
+    assert [row["what"] for row in life] == ["waiting", "running", "told to go"]
+    assert (life[2]["from_time"], life[2]["detail"], life[2]["outcome"]) == (START + 7000, "prod-1", "preempted")
+
+
+def test_what_is_wrong_is_said(url, tmp_path, capsys):
+    """An unknown question, a file that is missing, and one of another log."""
+    assert run(["audit", "nonsense"]) == 2
+    assert "who-preempted" in capsys.readouterr().err
+    assert run(["audit", "who-preempted"]) == 2
+    assert "evsched project rebuild" in capsys.readouterr().err
+    (tmp_path / "text.db").write_text("no database")
+    assert run(["audit", "who-preempted", "--db", str(tmp_path / "text.db")]) == 2
+
+
+def test_a_projection_of_ones_own_is_made_followed_and_made_anew(url, tmp_path, capsys):
+    """A folder with a .sql file."""
+    folder = tmp_path / "losses"
+    folder.mkdir()
+    (folder / "losses.sql").write_text(LOSSES)
+    db = str(tmp_path / "losses.db")
+    for _ in range(2):
+        assert run(["project", "rebuild", "--sql", str(folder), "--db", db]) == 0
+        connection = sqlite3.connect(db)
+        assert connection.execute("SELECT * FROM losses").fetchall() == [("root.test", 1)]
+        connection.close()
+    assert run(["project", "rebuild", "--sql", str(tmp_path / "nothing"), "--db", db]) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_follower_stops_when_it_is_told_to(url, tmp_path, number):
+    """It makes a missing file, follows, commits, and ends with 0."""
+    db = tmp_path / "model.db"
+    command = [sys.executable, "-c", "from evsched.cli.main import main; main()", "project", "run", "--db", str(db)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ}) as process:
+        deadline = time.monotonic() + 30
+        line = process.stderr.readline()
+        assert "follows" in line, line
+        assert time.monotonic() < deadline
+        process.send_signal(number)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 0, said
+    assert "stopped after event 35" in said
+    assert run(["project", "status", "--db", str(db)]) == 0

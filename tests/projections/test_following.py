@@ -1,0 +1,104 @@
+"""A follower keeps a projection as new as its log, wherever it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from events.streams.memory import open_memory
+from projections import asof
+from projections.following import Follower
+from projections.read_model import ReadModel, RebuildNeeded
+from replays.history import History
+from replays.moments import Moment
+from tests.replays.logs import LOG_ID, read, sealed, story
+
+
+@pytest.fixture
+def draw():
+    """Return a source of chance that is the same every time."""
+    return Random(1)
+
+
+async def agree(path, log, draw):
+    """Compare tables and rebuilt state at 200 random moments, by seq and by time."""
+    history = History(log)
+    with sqlite3.connect(path) as connection:
+        last = connection.execute("SELECT seq FROM position").fetchone()[0]
+        times = [time for (time,) in connection.execute("SELECT time FROM frames")]
+        states = {}
+        for _ in range(200):
+            if draw.random() < 0.5:
+                seq = draw.randint(0, last)
+            else:
+                time = draw.choice(times) + draw.randint(-1, 1)
+                seq = asof.seq_at_time(connection, time)
+                assert (await history.at(Moment(time=time))).state.seq == seq
+            if seq not in states:
+                states[seq] = asof.from_state((await history.at(Moment(seq=seq))).state)
+            assert asof.without_empty_usage(asof.from_tables(connection, seq)) == states[seq], seq
+    connection.close()
+
+
+async def test_a_follower_that_is_stopped_anywhere_goes_on(tmp_path, draw):
+    """After every few records it is cancelled, the file closed and opened again; in the end every moment is right."""
+    path = tmp_path / "model.db"
+    log = open_memory("", 0).log
+    await log.create()
+    waiting = list(sealed(story()))
+    while waiting:
+        for record in waiting[:3]:
+            await log.append(record.data)
+        del waiting[:3]
+        model = ReadModel(path, LOG_ID)
+        follower = Follower(model, log)
+        task = asyncio.create_task(follower.keep_up(await follower.reader()))
+        while model.at.position + 1 < await log.end():  # noqa: ASYNC110 - the follower is the one that works
+            await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert model.committed == model.at
+        model.close()
+    await agree(path, log, draw)
+
+
+async def test_what_was_taken_is_committed_a_moment_later(tmp_path):
+    """Without being stopped and without more coming."""
+    log = open_memory("", 0).log
+    await log.create()
+    model = ReadModel(tmp_path / "model.db", LOG_ID)
+    follower = Follower(model, log)
+    task = asyncio.create_task(follower.keep_up(await follower.reader()))
+    for record in sealed(story()):
+        await log.append(record.data)
+    async with asyncio.timeout(10):
+        while model.committed.next_seq != 36:  # noqa: ASYNC110 - a file does not tell
+            await asyncio.sleep(0.01)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    model.close()
+
+
+async def test_a_log_that_lost_its_tail_asks_for_a_rebuild(tmp_path):
+    """The frame that was read last is not there any more."""
+    records = sealed(story())
+    model = ReadModel(tmp_path / "model.db", LOG_ID)
+    for step in read(records):
+        model.take(step)
+    model._kept_seq = -(10**9)
+    model.commit()
+    model.close()
+    log = open_memory("", 0).log
+    await log.create()
+    for record in records[:5]:
+        await log.append(record.data)
+    model = ReadModel(tmp_path / "model.db", LOG_ID)
+    with pytest.raises(RebuildNeeded, match="is not in this log"):
+        await Follower(model, log).reader()
+    model.close()
