@@ -97,8 +97,8 @@ def _tasks(draw: st.DrawFn, where: st.SearchStrategy[str], kind: str, most: int,
 
 
 @st.composite
-def clusters(draw: st.DrawFn, most: int = 8, nodes: int = 3, **fields) -> list[v.AnyInput]:
-    """Return the inputs that set a cluster up: nodes nearly full, a few asks."""
+def clusters(draw: st.DrawFn, most: int = 8, nodes: int = 3, *, required: bool = False, **fields) -> list[v.AnyInput]:
+    """Return the inputs that set a cluster up: nodes nearly full, a few asks; with ``required`` most of them want one node."""
     spec = draw(configurations(**fields))
     paths = leaves(spec.root)
     own = [path for path in paths if path.endswith(".own")]
@@ -133,7 +133,7 @@ def clusters(draw: st.DrawFn, most: int = 8, nodes: int = 3, **fields) -> list[v
         inputs.append(v.NodeRegistered(node=name, capacity=capacity, schedulable=draw(st.integers(0, 9)) > 0))
     inputs += tasks
     for task in _tasks(draw, st.sampled_from([*own * 12, *paths]), "p", 3, large):
-        required = draw(st.sampled_from([None, None, None, None, None, *names[:1]]))
+        wanted = draw(st.sampled_from([*names, *names, None] if required else [None, None, None, None, None, names[0]]))
         inputs.append(
             v.AskSubmitted(
                 ask=task["id"],
@@ -143,8 +143,8 @@ def clusters(draw: st.DrawFn, most: int = 8, nodes: int = 3, **fields) -> list[v
                 priority=task["priority"] + draw(st.sampled_from([2, 1, 0])),
                 allow_preemption=task["allow_preemption"],
                 originator=task["originator"],
-                preemption_policy=draw(st.sampled_from(["PreemptLowerPriority", "PreemptLowerPriority", "PreemptLowerPriority", "Never"])),
-                required_node=required,
+                preemption_policy=draw(st.sampled_from([*["PreemptLowerPriority"] * 3, "Never"])),
+                required_node=wanted,
                 created=task["created"],
             )
         )

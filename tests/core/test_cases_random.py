@@ -1,4 +1,4 @@
-"""The scenario files beside the repository, judged by the oracle: every decision lawful, and nobody left waiting for whom a plan exists."""
+"""The scenario files beside the repository, judged by the oracle: every decision lawful, and nobody left waiting in vain."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.core.oracle import World
 
 CROSS_NODE = "reclaim-from-a-sibling-basic-01"
 """It expects a victim on node-2 and the reservation of node-1. The seed (preemption_design, "Preemption Logic"): "Cross node
-preemption is not supported. Any set of victims that get preempted must run on the same node. … After choosing a group and indirectly
-a node, the node is reserved for the pod." So the victim's own node is reserved."""
+preemption is not supported. Any set of victims that get preempted must run on the same node. … After choosing a group and
+indirectly a node, the node is reserved for the pod." So the victim's own node is reserved."""
 
 
 def judge(steps) -> Engine:
@@ -38,7 +38,8 @@ def judge(steps) -> Engine:
             if isinstance(event, v.PreemptionDecided) and event.algorithm == "required-node":
                 engine.state.time = time
                 world = World(engine.state)
-                assert world.broken_required(world.asks[event.ask], event.node, [victim.id for victim in event.victims]) == [], event
+                victims = [victim.id for victim in event.victims]
+                assert world.broken_required(world.asks[event.ask], event.node, victims) == [], event
             engine.apply(event, time)
     return engine
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import event, given
+from hypothesis import strategies as st
 
 from events import vocabulary as v
 from evsched.core import snapshot
@@ -13,6 +14,7 @@ from evsched.core.yunikorn.cost import COSTS
 from evsched.core.yunikorn.guarantee import Plan
 from tests.core.clusters import NOW, built, clusters
 from tests.core.oracle import World
+from tests.core.seeded import wide_cluster
 from tests.examples import examples
 
 
@@ -66,7 +68,7 @@ def test_dropping_the_index_changes_no_decision(inputs):
 @given(clusters(most=6))
 @examples(200)
 def test_every_cost_function_keeps_the_laws(name, inputs):
-    """Whatever the cost, a plan is found exactly when there is one, lawful and minimal, and opted-out victims are the last resort."""
+    """Whatever the cost, a plan is found exactly when there is one, lawful and minimal, and it spares who asked to be spared."""
     state = built(inputs).state
     for ask in list(state.asks.values()):
         if ask.required_node is not None:
@@ -79,4 +81,21 @@ def test_every_cost_function_keeps_the_laws(name, inputs):
             assert world.broken(ask, found.node, found.victims) == []
             fewest = min(sum(not victim.allow_preemption for victim in victims) for _, victims in plans)
             assert sum(not victim.allow_preemption for victim in found.victims) == fewest
+            decide(state, ask, found)
+
+
+@given(st.integers(0, 2**32))
+@examples(1500)
+def test_the_search_finds_it_among_many_nodes(seed):
+    """On wider clusters, where most nodes are ruled out by their bounds, the plan is still the very one that costs least."""
+    state = built(wide_cluster(seed)).state
+    for ask in list(state.asks.values()):
+        world = World(state)
+        found = guarantee.find_plan(state, COSTS["default"], ask)
+        wanted = world.best(ask)
+        assert isinstance(found, Plan) == (wanted is not None), found
+        if isinstance(found, Plan):
+            assert world.broken(ask, found.node, found.victims) == []
+            assert (found.node, tuple(sorted(victim.id for victim in found.victims))) == (wanted.node, wanted.victims)
+            assert not found.cut
             decide(state, ask, found)
