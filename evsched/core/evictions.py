@@ -23,21 +23,24 @@ DEFAULT_ATTEMPTS = 5
 
 
 def overdue(step: Step, timer: Timer) -> None:
-    """Tell a victim again, or withdraw what wanted it to go."""
+    """Tell the victims of a decision that have not left again, or withdraw what wanted them to go."""
     state = step.state
-    allocation = state.allocations[timer.subject]
+    victims = tuple(state.leaving[int(timer.subject)])
     spec = state.configuration
     attempts = spec.eviction_attempts if isinstance(spec, YunikornSpec) else DEFAULT_ATTEMPTS
-    if allocation.attempts < attempts:
-        step.emit(v.EvictionRepeated, cause=timer.cause, allocation=allocation.id, attempt=allocation.attempts + 1)
+    told = state.allocations[victims[0]].attempts
+    if told < attempts:
+        for name in victims:
+            step.emit(v.EvictionRepeated, cause=timer.cause, allocation=name, attempt=told + 1)
         return
-    preemption = state.preemptions.get(allocation.victim_of)
-    if preemption is not None and allocation.id in preemption.waiting_for:
-        ask, victims = preemption.ask, tuple(preemption.waiting_for)
-    else:
-        ask, victims = None, (allocation.id,)
-    reason = f"allocation {allocation.id}: did not leave though told {attempts} times"
-    step.emit(v.PreemptionWithdrawn, cause=timer.cause, ask=ask, victims=victims, reason=reason)
+    preemption = state.preemptions.get(state.allocations[victims[0]].victim_of)
+    reason = f"allocation {victims[0]}: did not leave though told {attempts} times"
+    if preemption is not None and victims[0] in preemption.waiting_for:
+        waiting = tuple(preemption.waiting_for)
+        step.emit(v.PreemptionWithdrawn, cause=timer.cause, ask=preemption.ask, victims=waiting, reason=reason)
+        victims = tuple(state.leaving.get(int(timer.subject), ()))
+    if victims:
+        step.emit(v.PreemptionWithdrawn, cause=timer.cause, victims=victims, reason=reason)
 
 
 def node_changed(step: Step, event: v.NodeUpdated) -> None:

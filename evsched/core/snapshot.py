@@ -69,6 +69,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     allocations: list[Allocation]
     preemptions: list[Preemption]
     quota_runs: dict[str, list[str]]
+    leaving: list[tuple[int, list[str]]]
     reservations: dict[str, str]
     timers: list[Timer]
     last_cycle: int
@@ -105,6 +106,7 @@ def record(state: State) -> StateRecord:
         allocations=list(state.allocations.values()),
         preemptions=list(state.preemptions.values()),
         quota_runs={queue: list(run) for queue, run in state.quota_runs.items()},
+        leaving=[(seq, list(victims)) for seq, victims in state.leaving.items()],
         reservations=state.reservations,
         timers=sorted(state.timers.armed.values(), key=lambda timer: (timer.due, timer.id)),
         last_cycle=state.last_cycle,
@@ -200,6 +202,7 @@ def _restore_work(state: State, found: StateRecord) -> None:
             add(node.used, shapes[allocation.shape].pairs)
     state.preemptions = {preemption.ask: preemption for preemption in found.preemptions}
     state.quota_runs = {queue: dict.fromkeys(run) for queue, run in found.quota_runs.items()}
+    state.leaving = {seq: dict.fromkeys(victims) for seq, victims in found.leaving}
     state.cycles, state.tried = found.cycles, found.tried
     state.stirred = dict.fromkeys(found.stirred)
     for ask_id, node_name in found.reservations.items():

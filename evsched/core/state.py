@@ -43,13 +43,14 @@ class State:
         reservations: Ask to node, in the order they were made.
         preemptions: Asks in flight, by ask.
         quota_runs: Queue to the victims of its quota enforcement that have not left yet.
+        leaving: ``seq`` of a decision to the victims of it that have not left yet; one timer repeats all their evictions.
         dynamic: Paths of queues that placement rules created, with True for parents.
         templates: What each dynamic leaf was made by; a later change of the template leaves it as it is.
         total: Capacity of all nodes by type index.
         last_cycle: When the last preemption cycle ran.
         cycles: How many of them ran.
         changed: Whether anything happened since then that could help an ask that was tried in vain.
-        tried: Asks that wait and were tried in vain by a preemption cycle, with the number of the first such cycle, in that order.
+        tried: Asks that wait and were tried in vain by a preemption cycle, with the number of the first such cycle.
         stirred: (Kueue) The tops of the cohort trees in which something ended since the last cycle, by path.
         lost: Nodes that were removed and whose allocations are still to be released (empty between steps).
         arriving: Applications that were submitted and not yet placed (empty between steps).
@@ -78,6 +79,7 @@ class State:
         self.allocations: dict[str, Allocation] = {}
         self.preemptions: dict[str, Preemption] = {}
         self.quota_runs: dict[str, dict[str, None]] = {}
+        self.leaving: dict[int, dict[str, None]] = {}
         self.reservations: dict[str, str] = {}
         self.timers = Timers()
         self.last_cycle = -(2**62)
@@ -208,7 +210,7 @@ class State:
         return None
 
     def missed(self, ask: str) -> int:
-        """Return how many opportunities an ask missed: preemption cycles since the first one that tried it in vain, that included."""
+        """Return how many opportunities an ask missed: preemption cycles from the first one that tried it in vain on."""
         first = self.tried.get(ask)
         return 0 if first is None else self.cycles - first + 1
 

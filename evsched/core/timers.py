@@ -37,18 +37,6 @@ class Timers:
         self.armed[timer.id] = timer
         heappush(self._heap, (timer.due, timer.id))
 
-    def arm_all(self, timers: list[Timer]) -> None:
-        """Arm many timers at once."""
-        heap = self._heap
-        entries = [(timer.due, timer.id) for timer in timers]
-        self.armed.update(zip([timer.id for timer in timers], timers, strict=True))
-        if len(timers) < len(heap):
-            for entry in entries:
-                heappush(heap, entry)
-        else:
-            heap.extend(entries)
-            heapify(heap)
-
     def arm_earlier(self, timer: Timer) -> None:
         """Arm a timer unless one of the same id is due no later."""
         known = self.armed.get(timer.id)

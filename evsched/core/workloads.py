@@ -65,6 +65,7 @@ class Allocation(Struct, gc=False):
         told: When it was told to go; 0 while it was not.
         victim_of: The ask that it makes room for; empty when it does not.
         quota_of: The queue whose quota enforcement told it to go; empty when none did.
+        told_by: ``seq`` of the decision that told it to go; 0 when it was found so.
         attempts: How often its agent was asked to evict it.
         evicted: (Kueue) it carries the condition Evicted.
         podsets: (Kueue) with their flavors; empty for a plain one.
@@ -90,6 +91,7 @@ class Allocation(Struct, gc=False):
     victim_of: str = ""
     quota_of: str = ""
     attempts: int = 0
+    told_by: int = 0
     evicted: bool = False
     podsets: tuple[PodSet, ...] = ()
     flavors: dict[str, str] | None = None

@@ -56,8 +56,11 @@ def eviction_repeated(state: State, event: v.EvictionRepeated) -> None:
     """A victim was told again."""
     allocation = state.allocations[event.allocation]
     allocation.attempts = event.attempt
-    due = state.time + grace_ms(state)
-    state.timers.arm(Timer(due, f"evict:{allocation.id}", "evict", allocation.id, event.seq))
+    # All victims of one decision share one timer; the first of them moves it.
+    due, name = state.time + grace_ms(state), f"evict:{allocation.told_by}"
+    armed = state.timers.armed.get(name)
+    if armed is None or armed.due != due:
+        state.timers.arm(Timer(due, name, "evict", str(allocation.told_by), event.seq))
 
 
 def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
@@ -67,7 +70,7 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
         left(state, allocation)
         stir(state, state.queues[allocation.queue])
         q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, -1)
-        allocation.told = allocation.attempts = 0
+        allocation.told = allocation.attempts = allocation.told_by = 0
         allocation.victim_of = allocation.quota_of = ""
         if state.victims is not None:
             state.victims.changed(allocation)
@@ -110,7 +113,7 @@ def quota_unhelpful(state: State, event: v.QuotaPreemptionUnhelpful) -> None:
 
 def tell(state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = "", queue: str = "") -> list[str]:
     """Mark victims as told to go for an ask or for the quota of a queue; return the ids of those that were not yet."""
-    due, now = state.time + grace_ms(state), state.time
+    now = state.time
     told = [victim.id for victim in victims]
     if isinstance(state.configuration, KueueSpec):
         # A victim that is on its way out already is counted on by whoever else needs its room, and not told again.
@@ -125,17 +128,25 @@ def tell(state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = ""
         allocation.told = now
         allocation.victim_of = ask
         allocation.quota_of = queue
+        allocation.told_by = seq
         allocation.attempts = 1
     if state.victims is not None:
         for allocation in allocations:
             state.victims.changed(allocation)
-    state.timers.arm_all([Timer(due, f"evict:{name}", "evict", name, seq) for name in told])
+    if told:
+        state.leaving[seq] = dict.fromkeys(told)
+        state.timers.arm(Timer(now + grace_ms(state), f"evict:{seq}", "evict", str(seq), seq))
     return told
 
 
 def left(state: State, allocation: Allocation) -> None:
     """Note that a victim is gone, wherever somebody waits for that."""
-    state.timers.cancel(f"evict:{allocation.id}")
+    leaving = state.leaving.get(allocation.told_by)
+    if leaving is not None:
+        leaving.pop(allocation.id, None)
+        if not leaving:
+            del state.leaving[allocation.told_by]
+            state.timers.cancel(f"evict:{allocation.told_by}")
     preemption = state.preemptions.get(allocation.victim_of)
     if preemption is not None and allocation.id in preemption.waiting_for:
         preemption.waiting_for.remove(allocation.id)
