@@ -53,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         seconds: How long the import takes.
         lives: How many times longer pods live, compared with the pace of the import; more of them run at a time then.
         kills: How often the leader is killed on the way.
+        squeeze: Only every so many-th node is there: with 2 or more there is not enough room for all pods at a time.
     """
 
     nodes: Path
@@ -62,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 60.0
     lives: float = 3.0
     kills: int = 5
+    squeeze: int = 1
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -119,7 +121,7 @@ async def trace_run(settings: Settings, folder: Path) -> Report:
     speed = max(1.0, span / settings.seconds)
     where = ("--log", settings.url)
     limit = () if settings.limit is None else ("--limit", str(settings.limit))
-    files = (str(settings.nodes), str(settings.pods))
+    files = (str(_squeezed(settings, folder)), str(settings.pods))
     service = Running(folder, "run", *where, "--create-topics", "--partitions", "1")
     arguments = (*files, *where, "--speed", str(speed), "--apply-queues", *limit, "--json")
     imports = Running(folder, "import", "openb", *arguments, name="import")
@@ -148,6 +150,16 @@ async def trace_run(settings: Settings, folder: Path) -> Report:
     report.acknowledged = len(service.acknowledged())
     report.digests += [await asyncio.to_thread(digest, settings.url, seed) for seed in (1, 2)]
     return report
+
+
+def _squeezed(settings: Settings, folder: Path) -> Path:
+    """Return a node list with the nodes that are to be there."""
+    if settings.squeeze == 1:
+        return settings.nodes
+    head, *lines = settings.nodes.read_text().splitlines(keepends=True)
+    path = folder / "nodes.csv"
+    path.write_text(head + "".join(lines[:: settings.squeeze]))
+    return path
 
 
 def _kill(service: Running, settings: Settings) -> list[float]:
@@ -209,7 +221,8 @@ def main() -> int:
     parser.add_argument("--limit", type=int, help="only the first so many pods")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the import takes")
     parser.add_argument("--lives", type=float, default=3.0, help="how many times longer pods live at that pace")
-    parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--kills", type=int, default=5, help="how often the leader is killed")
+    parser.add_argument("--squeeze", type=int, default=1, help="only every so many-th node is there")
     given = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evsched-trace-")))
@@ -226,6 +239,7 @@ def main() -> int:
             seconds=given.seconds,
             lives=given.lives,
             kills=given.kills,
+            squeeze=given.squeeze,
         )
         report = asyncio.run(trace_run(settings, folder))
     print(json.dumps({**msgspec.to_builtins(report), "holds": report.holds}, indent=1))

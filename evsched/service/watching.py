@@ -15,7 +15,7 @@ from evsched.service.surroundings import Clock
 from evsched.service.vicinity import surely_gone
 
 Sight = Literal["led", "open", "dead", "silent"]
-"""Somebody leads; nobody does (it resigned, or nobody ever did); the process that did is surely gone; it is silent for the lease."""
+"""Somebody leads; nobody does (it resigned, or none ever did); the process that did is gone; it was silent for the lease."""
 
 
 class Watch:
