@@ -32,6 +32,7 @@ PROPERTIES = {
     "application.sort.policy": ("fair", "fifo", "stateaware"),
 }
 USERS = (LimitSpec(users=("ann",), max_resources={"vcore": 6}), LimitSpec(users=("*",), max_applications=2))
+GROUPS = (LimitSpec(groups=("red",), max_resources={"vcore": 5}), LimitSpec(groups=("*",), max_resources={"vcore": 4}))
 
 
 def configuration(draw: Random) -> YunikornSpec:
@@ -53,7 +54,7 @@ def some_configuration(draw: Random) -> YunikornSpec:
             guaranteed=draw.choice(GUARANTEED),
             maximum=draw.choice(MAXIMA),
             properties={key: value for key, value in drawn.items() if value is not None},
-            limits=draw.choice(((), (), (), USERS)),
+            limits=draw.choice(((), (), (), USERS, GROUPS)),
             max_applications=draw.choice((0, 0, 0, 1, 2)),
         )
 
@@ -77,6 +78,7 @@ def inputs(draw: Random, engine: Engine) -> v.AnyInput:
         "application": f"{draw.choice('xyz')}-{queue}",
         "queue": queue,
         "user": draw.choice(("ann", "bob")),
+        "groups": draw.choice((("red",), ("blue",), ())),
         "resources": draw.choice(AMOUNTS),
         "created": START - draw.randrange(4),
         "priority": draw.choice((0, 0, 1, 2, -LARGE, LARGE)),

@@ -61,7 +61,8 @@ class WaitingOrder(Walk):
         self._marked_groups: list[Group] = []
         self._choosing: dict[Standing, None] = {}
         self._loosened: dict[Standing, None] = {}
-        self._limited: list[Group] = []
+        self._limited: dict[Group, None] = {}
+        self._group_limits = any(limit.groups for queue in state.queues.values() for limit in queue.limits)
         for ask in state.asks.values():
             self.asked(ask)
 
@@ -120,6 +121,7 @@ class WaitingOrder(Walk):
         if not group.waiting:
             group.entry = None
             group.heap.clear()
+            self._limited.pop(group, None)
             group.bin.groups -= 1
             del line.groups[demand]
             if demand not in standing.demands:
@@ -136,16 +138,16 @@ class WaitingOrder(Walk):
             if line is standing.chosen:
                 self._choosing[standing] = None
                 self.stirred = True
-            if not line.application.allocations:
-                self._wake_limited()
         elif ask.priority == line.highest and ask.priority not in line.application.priorities:
             line.highest = max(line.application.priorities)
         self._mark_line(line)
 
     def used(self, application: Application) -> None:
         """Usage grew along the path of an application."""
-        if len(application.allocations) == 1:  # it runs now, so no limit on their number holds back the rest of it
-            self._wake_limited()
+        line = self.lines.get(application.id)
+        if line is not None and len(application.allocations) == 1:
+            for group in line.groups.values():  # it runs now, so no limit on their number holds back the rest of it
+                self._unlimit(group)
         self._changed(application)
 
     def _changed(self, application: Application) -> None:
@@ -162,7 +164,11 @@ class WaitingOrder(Walk):
             if standing.capped:
                 self._loosened[standing] = None
                 self.stirred = True
-        self._wake_limited()
+        if self._limited:
+            all_of_them = self._group_limits or not application.allocations
+            for group in tuple(self._limited):
+                if all_of_them or group.line.application.user == application.user:
+                    self._unlimit(group)
 
     def queue_removed(self, path: str) -> None:
         """A queue in which nothing waits is gone."""
@@ -300,20 +306,21 @@ class WaitingOrder(Walk):
         demand.capped_at[standing] = None
 
     def limit(self, group: Group) -> None:
-        """Note that a limit of its user or of its application holds a group back; it is tried again when something was freed."""
+        """Note that a limit on users, groups or the number of applications holds a group back.
+
+        It is tried again when its application runs, when its user has used less, or when another application has ended (with
+        limits on groups: when anybody has used less).
+        """
         group.entry = None
         group.limited = True
-        self._limited.append(group)
+        self._limited[group] = None
 
-    def _wake_limited(self) -> None:
-        if self._limited:
-            self.stirred = True
-            for group in self._limited:
-                group.limited = False
-                if group.waiting:
-                    self._mark_group(group)
-                    self._rouse(group)
-            self._limited.clear()
+    def _unlimit(self, group: Group) -> None:
+        if group.limited:
+            group.limited = False
+            del self._limited[group]
+            self._mark_group(group)
+            self._rouse(group)
 
     def unblock(self, demand: Demand) -> None:
         """Note that a demand may fit on a node again."""
