@@ -76,14 +76,13 @@ class Run:
     def close(self) -> None:
         """Write that a cycle ran, where that has to be known: somebody new waits on, or something that ended was looked into."""
         state = self.state
-        tried = tuple(name for name in self.waiting.new if name in state.asks and name not in state.tried)
-        # Who has told victims to go counts as new again until this is written.
-        again = tuple(
-            name for name in self._done if name in state.asks and name not in state.tried and name not in self.waiting.new
-        )
+        new = {**self.waiting.new, **self._done}  # who has told victims to go counts as new again until this is written
+        tried = tuple(name for name in new if name in state.asks and name not in state.tried)
+        if len(tried) + len(state.tried) < len(state.asks):
+            tried = tuple(name for name in state.asks if name not in state.tried)
         self.waiting.new.clear()
-        if tried or again or is_due(state):
-            self._end(tried + again)
+        if tried or is_due(state):
+            self._end(tried)
 
     def _end(self, tried: tuple[str, ...]) -> None:
         self.step.emit(v.CycleStarted, cause=self.state.seq, kind="admission", tried=tried)
