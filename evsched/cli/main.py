@@ -35,6 +35,7 @@ COMMANDS = {
     "verify": ("evsched.cli.verify:verify", "Decide the whole log again and compare, event by event."),
     "at": ("evsched.cli.at:at", "Show the state at any moment of the log."),
     "diff": ("evsched.cli.diff:diff", "Show what changed between two moments."),
+    "bisect": ("evsched.cli.bisect:bisect", "Find the first event after which something is true."),
     "project": ("evsched.cli.project:app", "Keep read models of the log, for audits and for any SQL."),
     "audit": ("evsched.cli.audit:audit", "Answer questions about the past from the read model."),
     "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),

@@ -111,3 +111,18 @@ def test_diff_shows_what_came_went_and_changed(log, capsys):
     assert changes["queues", "root.test"]["fields"]["preempting"] == [{}, {"vcore": 2000}]
     assert run(["diff", "-20s", "-1s", "--only", "config", "--log", log]) == 0
     assert "root.queues[test].maximum.vcore" in capsys.readouterr().out
+
+
+def test_bisect_finds_the_first_event_and_shows_what_was_around_it(log, forged, capsys):
+    """Exit 0 with the event, 1 when there is none, 2 when nothing is said; words may stand in quotes or not."""
+    assert run(["bisect", "queue root.test usage.vcore > max.vcore", "--log", log]) == 0
+    out = capsys.readouterr().out
+    assert "event 27" in out
+    assert run(["bisect", "allocation", "test-4", "told", "--json", "--log", log]) == 0
+    assert documents(capsys)[0]["event"]["type"] == "PreemptionDecided"
+    assert run(["bisect", "ask nobody gone", "--log", log]) == 1
+    assert run(["bisect", "ask nobody", "--log", log]) == 2
+    assert run(["bisect", f"digest != {forged}", "--json", "--log", log]) == 0
+    assert documents(capsys)[0]["seq"] == 21
+    assert run(["bisect", f"digest != {log}", "--log", log]) == 1
+    assert run(["bisect", "digest", "--log", log]) == 2

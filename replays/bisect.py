@@ -1,0 +1,112 @@
+"""The first event at which something became true.
+
+Read from the beginning, event by event: what is looked for may become true and false again any number of times, so that halving
+the log would find some such event, but not the first.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from events import vocabulary as v
+from events.errors import LogDamaged
+from events.frame import encode_event
+from evsched.core.engine import Engine
+from replays.moments import Moment
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from events.chain import Step
+    from evsched.core.state import State
+    from replays.expressions import Predicate
+    from replays.history import History
+
+START = Moment(seq=0)
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """Where something became true.
+
+    Attributes:
+        seq: Of the event after which it held first.
+        event: That event; None where the log has ended there already (and another one has not).
+        state: The state after it.
+    """
+
+    seq: int
+    frame: int
+    time: int
+    event: v.AnyEvent | None
+    state: State
+
+
+async def first(
+    history: History, predicate: Predicate, start: Moment = START, progress: Callable[[Step], None] | None = None
+) -> Found | None:
+    """Return the first event after which a predicate holds, None when there is none.
+
+    Args:
+        history: The log.
+        predicate: Asked after every event.
+        start: What happened up to this moment is not looked at, though the predicate may have held then.
+        progress: Called after every step.
+    """
+    engine, reader = await history.boundary(start)
+    async with aclosing(history.steps(reader)) as steps:  # type: ignore[type-var]
+        async for step in steps:
+            for event in step.events:
+                _apply(engine, step, event)
+                if predicate(engine.state, event):
+                    return Found(seq=event.seq, frame=step.head.frame, time=step.time, event=event, state=engine.state)
+            if progress is not None:
+                progress(step)
+    return None
+
+
+async def first_difference(ours: History, theirs: History, progress: Callable[[Step], None] | None = None) -> Found | None:
+    """Return the first event of our log after which its state has another digest than that of another log there.
+
+    As long as the events and their times are the same, so are the states; from the first event that is not on, digests are
+    compared. A log that ends earlier differs from the first event on that only the other one has.
+    """
+    us, them = Engine(), Engine()
+    same = True
+    async with aclosing(_events(ours)) as one, aclosing(_events(theirs)) as other:  # type: ignore[type-var]
+        while True:
+            mine, yours = await anext(one, None), await anext(other, None)
+            if mine is None or yours is None:
+                longer = mine or yours
+                if longer is None:
+                    return None
+                step, event = longer
+                return _found(us, step, event.seq, event if mine is not None else None)
+            _apply(us, *mine)
+            _apply(them, *yours)
+            same = same and mine[0].time == yours[0].time and encode_event(mine[1]) == encode_event(yours[1])
+            if not same and us.state.digest() != them.state.digest():
+                return _found(us, mine[0], mine[1].seq, mine[1])
+            if progress is not None:
+                progress(mine[0])
+
+
+def _found(engine: Engine, step: Step, seq: int, event: v.AnyEvent | None) -> Found:
+    return Found(seq=seq, frame=step.head.frame, time=step.time, event=event, state=engine.state)
+
+
+async def _events(history: History) -> AsyncIterator[tuple[Step, v.AnyEvent]]:
+    async with aclosing(history.steps()) as steps:  # type: ignore[type-var]
+        async for step in steps:
+            for event in step.events:
+                yield step, event
+
+
+def _apply(engine: Engine, step: Step, event: v.AnyEvent) -> None:
+    """Apply an event; compare the digest that it may carry."""
+    if type(event) is v.CheckpointRecorded and engine.state.digest() != event.digest:
+        reason = f"event {event.seq} carries digest {event.digest[:12]}…, the state has {engine.state.digest()[:12]}…"
+        raise LogDamaged(step.head.position, reason)
+    engine.apply(event, step.time)
