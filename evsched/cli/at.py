@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from evsched.cli.answers import emit, paper, say
-from evsched.cli.cells import table
+from evsched.cli.cells import counted, table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
@@ -59,4 +59,4 @@ async def at(
             emit(row)
     elif rows:
         paper().print(table(rows))
-    say(f"after event {state.seq}{f' of {format_time(state.time)}' if state.seq else ''}: {len(rows)} {view}")
+    say(f"after event {state.seq}{f' of {format_time(state.time)}' if state.seq else ''}: {counted(len(rows), view)}")

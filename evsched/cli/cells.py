@@ -45,6 +45,12 @@ def cell(name: str, value: Any) -> str:
     return printable(str(value))
 
 
+def counted(count: int, plural: str) -> str:
+    """Return a count with its word: ``1 timer``, ``2 timers``, ``12 settings``."""
+    word = "settings" if plural == "config" else plural
+    return f"{count} {word.removesuffix('s') if count == 1 else word}"
+
+
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 

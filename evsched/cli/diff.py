@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from evsched.cli.answers import emit, paper, say
 from evsched.cli.at import View
-from evsched.cli.cells import cell, printable
+from evsched.cli.cells import cell, counted, printable
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
@@ -53,7 +53,8 @@ async def diff(
             emit(change)
     elif found:
         _show(found)
-    say(f"from event {old.seq} of {format_time(old.time)} to event {new.seq} of {format_time(new.time)}: {len(found)} changes")
+    moments = " to ".join(f"event {one.seq} of {format_time(one.time)}" for one in (old, new))
+    say(f"from {moments}: {counted(len(found), 'changes')}")
 
 
 def _show(found: list[Change]) -> None:

@@ -104,7 +104,8 @@ async def _send(streams: Streams, timed: Sequence[Timed]) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     columns = (TextColumn("proposing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=talk(), transient=True) as progress:
+    console = talk()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("proposing", total=len(timed))
         clock = SystemClock()
         begin = clock.elapsed() - (timed[0].at_ms / 1000 if timed else 0)

@@ -9,13 +9,14 @@ import msgspec
 
 from events.chain import Step
 from events.cloudevents import rfc3339
-from events.errors import StreamError
+from events.errors import AccessDenied, StreamError
 from events.streams import Heartbeat, open_streams
 from events.vocabulary import QuotaPreemptionUnhelpful
 from evsched.cli.answers import emit, paper
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.core.engine import Engine
+from evsched.core.quantity import format_amount
 from evsched.core.queues import Queue
 from evsched.service.rebuilding import Warm
 
@@ -42,7 +43,9 @@ async def status(*, where: Where = HERE, json: Json = False) -> None:
     warm = Observed()
     async with log_of(where) as opened:
         await warm.catch_up(opened)
-        beat = await opened.last_heartbeat()
+        beat = None
+        with suppress(AccessDenied):  # a right of its own, which an auditor need not have
+            beat = await opened.last_heartbeat()
     facts = _facts(warm, beat, await _lag(where, warm.reader.head.inbox_next))
     if json:
         emit(facts)
@@ -150,15 +153,17 @@ def _show(facts: dict[str, Any]) -> None:
         if isinstance(value, list):
             continue
         moment = name in {"time", "next_due", "last_heartbeat"} and value
-        shown = rfc3339(value) if moment else "-" if value in {None, ""} else str(value)
+        known = {None: "-", "": "-", True: "yes", False: "no"} if isinstance(value, bool | str | None) else {}
+        shown = rfc3339(value) if moment else known.get(value, str(value))
         console.print(f"{name.replace('_', ' '):<22} {shown}", markup=False)
     if facts["queues"]:
         table = Table("queue", "resource", "used", "leaving", "waiting", "guaranteed", "max", show_edge=False, box=None)
         for queue in facts["queues"]:
             kinds = sorted({*queue["used"], *queue["pending"], *queue["guaranteed"], *queue["max"]}) or [""]
             for number, kind in enumerate(kinds):
-                row = [queue[column].get(kind, "-") for column in ("used", "preempting", "pending", "guaranteed", "max")]
-                table.add_row("" if number else escape(queue["queue"]), escape(kind), *(str(value) for value in row))
+                row = [queue[column].get(kind) for column in ("used", "preempting", "pending", "guaranteed", "max")]
+                texts = ["-" if one is None else format_amount(kind.rpartition("/")[2], one) for one in row]
+                table.add_row("" if number else escape(queue["queue"]), escape(kind), *texts)
         console.print()
         console.print(table)
     if facts["timers"] or facts["unhelpful"]:
