@@ -20,10 +20,18 @@ class Running:
         errors: The file with its standard error.
     """
 
-    def __init__(self, folder: Path, *arguments: str, name: str = "run", environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        name: str = "run",
+        environment: dict[str, str] | None = None,
+        verbose: bool = True,
+    ) -> None:
         self.ready_file = folder / f"{name}.ready"
         self.errors = folder / f"{name}.log"
-        own = ["--ready-file", str(self.ready_file), "--snapshots", str(folder / "snapshots"), "--log-format", "json", "--verbose"]
+        own = ["--ready-file", str(self.ready_file), "--snapshots", str(folder / "snapshots"), "--log-format", "json"]
+        own += ["--verbose"] if verbose else []
         self._command = [str(EVSCHED), *arguments, *(own if arguments[0] == "run" else [])]
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
