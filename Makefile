@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch bench fuzz lock clean distclean
+.PHONY: help setup demo test lint format types arch bench recordings fuzz lock clean distclean
 
 # The first interpreter on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -55,6 +55,9 @@ arch: $(READY) ## Check the layers (import-linter)
 
 bench: $(READY) ## Measure, each figure beside the limit it is held against
 	$(BIN)/python -m benchmarks $(ARGS)
+
+recordings: $(READY) ## Record the scenarios anew, as logs of this version (replays/recordings)
+	$(BIN)/python -m replays.recordings
 
 fuzz: $(READY) ## Search long: 20,000 examples a property, and the tests marked fuzz
 	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --timeout 0 -m "fuzz or hypothesis" $(ARGS)
