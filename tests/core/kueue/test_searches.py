@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 
 from events import vocabulary as v
+from evsched.core.kueue import classic as classic_search
+from evsched.core.kueue import fair as fair_search
 from evsched.core.kueue.model import quota_of
 from evsched.core.kueue.trial import Trial
 from tests.core.kueue import naive
@@ -43,6 +45,24 @@ def test_the_fair_search_finds_what_the_rules_say(problem):
     contested = contested_of(spec, running, ask)
     expected = naive.fair(spec, running, ask, contested) if contested else []
     assert found_by_engine(spec, running, ask)[0] == expected
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_giving_up_early_gives_up_nothing(fair):
+    """A search that looks ahead after its first victim ends the ones that cannot succeed, and no other."""
+    module, oracle = (fair_search, naive.fair) if fair else (classic_search, naive.classic)
+
+    @examples(400)
+    @given(problems(fair=fair))
+    def check(problem):
+        spec, running, ask = problem
+        contested = contested_of(spec, running, ask)
+        expected = oracle(spec, running, ask, contested) if contested else []
+        assert found_by_engine(spec, running, ask)[0] == expected
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MANY", 1)
+        check()
 
 
 @pytest.mark.parametrize("fair", [False, True])
