@@ -52,15 +52,11 @@ class RecordTime:
     def now(self) -> int:
         """Return the time, milliseconds since the epoch."""
         wall, elapsed = self._clock.now(), self._clock.elapsed()
-        if wall >= self._last:
-            self._last, self._then = wall, elapsed
-        elif wall >= self._last - TOLERATED_MS:
-            self._then = elapsed
-        else:
-            passed = int((elapsed - self._then) * 1000)
-            self._last += passed
-            # Only whole milliseconds are taken, or many calls would slow the time down.
-            self._then += passed / 1000
+        passed = int((elapsed - self._then) * 1000)
+        # Only whole milliseconds are taken, or many calls would slow the time down.
+        self._then += passed / 1000
+        steady = self._last + passed
+        self._last = max(self._last, wall) if wall >= steady - TOLERATED_MS else steady
         return self._last
 
 

@@ -1,4 +1,4 @@
-"""The service over a real Kafka: leaders and brokers are killed, partitions move between processes, nothing is lost or doubled."""
+"""The service over a real Kafka: leaders and brokers are killed, partitions move, and nothing is lost or doubled."""
 
 import asyncio
 import random
@@ -154,7 +154,7 @@ async def test_a_broker_that_is_killed_is_waited_for(run, own_kafka, kafka_topic
 
 
 async def test_four_partitions_on_two_processes(run, kafka_bootstrap, kafka_topic_name):
-    """Each partition has one leader; when a process is killed the other leads all of them within 5 s; it gives half of them back."""
+    """Each has one leader; when a process is killed the other leads all of them within 5 s, and gives half of them back later."""
     url = f"kafka://{kafka_bootstrap}/{kafka_topic_name}"
     everything = set(range(PARTITIONS))
     first = run(url, "--partitions", str(PARTITIONS), name="first")

@@ -1,5 +1,6 @@
 """`evsched run` as a process of its own, over the embedded log."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -80,7 +81,7 @@ async def test_killed_and_started_again_it_is_ready_within_two_seconds(run, url)
     for number in range(6):
         process.wait_ready()
         await propose(url, *(cluster() if number == 0 else []), ask(f"more-{number}"))
-        time.sleep(0.05 * number)
+        await asyncio.sleep(0.05 * number)
         process.kill()
         begun = time.monotonic()
         process.start()
@@ -127,10 +128,10 @@ async def test_a_timer_goes_on_while_nobody_runs(run, url):
     await propose(url, queues(4, "3s"))
     await answered(url)
     process.kill()
-    time.sleep(3)
+    await asyncio.sleep(3)
     process.start()
     wait_until(lambda: process.leading() == {0}, 20, process)
-    time.sleep(0.5)
+    await asyncio.sleep(0.5)
     assert process.stop() == 0
     assert len((await checked(url, process)).only(QuotaPreemptionDecided)) == 1
 
