@@ -48,6 +48,48 @@ def shortages(asker: Asker) -> list[Shortage]:
     return found
 
 
+Similar = tuple[str, int, tuple[int, ...]]
+"""What asks have in common for whom the same allocations are eligible: leaf, priority and types."""
+
+
+class Eligible:
+    """Who may be a victim taken alone.
+
+    Attributes:
+        marks: By place.
+    """
+
+    def __init__(self, index: VictimIndex, marks: Bools) -> None:
+        """Keep the marks; the rest is worked out when it is wanted."""
+        self.index = index
+        self.marks = marks
+        self._allowed: dict[int, tuple[Bools, int]] = {}
+        self._given: dict[tuple[int, int], Longs] = {}
+
+    def _at(self, level: int) -> tuple[Bools, int]:
+        found = self._allowed.get(level)
+        if found is None:
+            allowed = self.marks if level == LEVELS[-1] else self.marks & (self.index.flags <= level)
+            found = self._allowed[level] = (allowed, int(np.count_nonzero(allowed)))
+        return found
+
+    def allowed(self, level: int) -> Bools:
+        """Return which of them may be taken at a level, by place."""
+        return self._at(level)[0]
+
+    def count(self, level: int) -> int:
+        """Return how many of them may be taken at a level."""
+        return self._at(level)[1]
+
+    def given(self, level: int, kind: int) -> Longs:
+        """Return how much of a type all of them together would give, by page."""
+        found = self._given.get((level, kind))
+        if found is None:
+            index = self.index
+            found = self._given[level, kind] = index.sums(np.where(self.allowed(level), index.amounts[kind], 0))
+        return found
+
+
 class Outlook:
     """One ask against all nodes.
 
@@ -95,16 +137,26 @@ class Outlook:
         pairs = self.asker.pairs
         return all(lacking[page] + held.get(kind, 0) <= 0 for (kind, _), lacking in zip(pairs, self.lacking, strict=True))
 
-    def eligible(self) -> Bools | None:
-        """Return which places hold somebody who may be a victim taken alone; None when no leaf may lose anything."""
+    def eligible(self, known: dict[Similar, Eligible]) -> Eligible:
+        """Return who may be a victim taken alone.
+
+        Args:
+            known: What was found for similar asks since anything changed; it is added to.
+        """
+        key = (self.asker.leaf.path, self.asker.priority, self.asker.types)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = Eligible(self.index, self._marks())
+        return found
+
+    def _marks(self) -> Bools:
+        """Return which places hold somebody who may be a victim taken alone."""
         index, state, asker = self.index, self.state, self.asker
         highest = np.full(len(index.leaves), laws.NOBODY, np.int64)
         room: dict[int, Longs] = {}
-        anybody = False
         for number, leaf in index_module.leaves_of(index, state):
             if laws.leaf_objection(asker, leaf) is not None:
                 continue
-            anybody = True
             highest[number] = laws.law6_highest_priority(asker, leaf)
             for queue in laws.below(leaf, leaf.common_ancestor(asker.leaf)):
                 for kind, slack in laws.law2_slack(queue).items():
@@ -112,8 +164,6 @@ class Outlook:
                     if column is None:
                         column = room[kind] = np.full(len(index.leaves), laws.ANYBODY, np.int64)
                     column[number] = min(column[number], max(slack, 0))
-        if not anybody:
-            return None
         eligible: Bools = np.less_equal(index.priority, highest[index.leaf])
         for kind, column in room.items():
             eligible &= np.less_equal(index.amounts[kind], column[index.leaf])
@@ -131,12 +181,13 @@ class Outlook:
         found: Bools = inside[index.leaf]
         return found
 
-    def promising(self, allowed: Bools) -> Longs:
-        """Return the pages on which all allowed victims together would make room."""
+    def promising(self, eligible: Eligible, level: int) -> Longs:
+        """Return the pages on which all victims allowed at a level together would make room."""
         index = self.index
         good = index.schedulable.copy()
         for (kind, _), lacking in zip(self.asker.pairs, self.lacking, strict=True):
-            good &= index.sums(np.where(allowed, index.amounts[kind], 0)) >= lacking
+            good &= eligible.given(level, kind) >= lacking
+        allowed = eligible.allowed(level)
         for short in self.shortages:
             good &= index.sums(np.where(allowed & self._inside(short.queue), index.amounts[short.kind], 0)) >= short.amount
         pages: Longs = good.nonzero()[0]

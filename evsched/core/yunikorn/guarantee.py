@@ -14,15 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from evsched.core import victims as index_module
 from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.victims import Bools, Longs, VictimIndex
 from evsched.core.workloads import Allocation, Ask
 from evsched.core.yunikorn import laws
-from evsched.core.yunikorn.bounds import LEVELS, Outlook, by_bound
+from evsched.core.yunikorn.bounds import LEVELS, Eligible, Outlook, Similar, by_bound
 from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.laws import Asker
 from evsched.core.yunikorn.search import NODE_BUDGET, Candidate, Found, cheapest
@@ -39,6 +37,9 @@ PATIENCE_MS = 15_000
 
 Several asks that fit into what one large victim leaves would otherwise each take a victim of their own; but who was told to go
 need not obey."""
+
+HOPELESS = frozenset({"no-victims", "node-short", "law2"})
+"""Codes of failures that an ask for more of the same would share."""
 
 GOING = "going"
 """Code of the failure of an ask that waits for such room."""
@@ -75,8 +76,15 @@ def is_impatient(state: State, ask: Ask) -> bool:
     return 0 < ask.patient_until <= state.time
 
 
-def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
-    """Return the cheapest lawful plan for an ask that waits, or why there is none."""
+def find_plan(state: State, cost: Cost, ask: Ask, known: dict[Similar, Eligible] | None = None) -> Plan | Failure:
+    """Return the cheapest lawful plan for an ask that waits, or why there is none.
+
+    Args:
+        state: Only read.
+        cost: By what the cheapest is chosen.
+        ask: Old enough, allowed to preempt and not in flight; that is not looked at here.
+        known: Kept by the caller from ask to ask and emptied when anything was decided; saves time when asks are similar.
+    """
     asker = Asker(state, ask)
     if asker.guarantor is None:
         return Failure("law4", f"queue {asker.leaf.path}: has no guarantee on its path (law 4)")
@@ -87,7 +95,7 @@ def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
     reserved = state.reservations.get(ask.id)
     if reserved is not None:
         case.outlook.add_room(reserved)
-    return case.solve()
+    return case.solve({} if known is None else known)
 
 
 class _Case:
@@ -108,7 +116,7 @@ class _Case:
         self._slack_number: dict[tuple[str, int], int] = {}
         self._kinds: dict[tuple[str, int], tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]] = {}
 
-    def solve(self) -> Plan | Failure:
+    def solve(self, known: dict[Similar, Eligible]) -> Plan | Failure:
         """Return the cheapest plan on any node."""
         outlook, path = self.outlook, self.asker.leaf.path
         page = outlook.fits()
@@ -118,19 +126,16 @@ class _Case:
             if self.patient:
                 return Failure(GOING, f"node {self.index.names[page]}: will have room once those who were told to go are gone")
         failure = Failure("no-victims", f"queue {path}: no task may be preempted for it (laws 2 to 7)")
-        eligible = outlook.eligible()
-        if eligible is None:
-            return failure
+        eligible = outlook.eligible(known)
         before = 0
         for level in LEVELS:
-            allowed = eligible if level == LEVELS[-1] else eligible & (self.index.flags <= level)
-            count = int(np.count_nonzero(allowed))
+            count = eligible.count(level)
             if count == before:
                 continue
             before = count
-            pages = outlook.promising(allowed)
+            pages = outlook.promising(eligible, level)
             if len(pages):
-                plan = self._best(allowed, pages, level)
+                plan = self._best(eligible.allowed(level), pages, level)
                 if plan is not None:
                     return plan
                 failure = Failure("law2", f"queue {path}: on no node do its lawful victims make room together (law 2)")

@@ -14,12 +14,14 @@ from collections.abc import Iterator
 
 from events import vocabulary as v
 from events.configuration import PaceSpec, YunikornSpec
+from evsched.core.resources import Pairs
 from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.workloads import Allocation, Ask
 from evsched.core.yunikorn import guarantee, limits, passed_over, required_node
+from evsched.core.yunikorn.bounds import Eligible, Similar
 from evsched.core.yunikorn.cost import Cost, named
-from evsched.core.yunikorn.guarantee import GOING, PATIENCE_MS, Failure, Plan
+from evsched.core.yunikorn.guarantee import GOING, HOPELESS, PATIENCE_MS, Failure, Plan
 from evsched.core.yunikorn.laws import above_its_guarantee
 from evsched.core.yunikorn.turns import Kind, Line, Turns
 
@@ -30,8 +32,7 @@ def cycle(step: Step) -> None:
     spec = state.configuration
     assert isinstance(spec, YunikornSpec)
     tried, again = _Cycle(step, spec).run()
-    new = tuple(ask for ask in tried if ask not in state.tried)
-    step.emit(v.CycleStarted, cause=state.seq, kind="preemption", tried=new, again=again)
+    step.emit(v.CycleStarted, cause=state.seq, kind="preemption", tried=tried, again=again)
 
 
 def may_have_turn(state: State) -> Iterator[Ask]:
@@ -57,6 +58,8 @@ class _Cycle:
         self.pace = _Pace(spec.pace, step.state)
         self.tried: dict[str, None] = {}
         self._failed: dict[tuple[str, Kind], Failure] = {}
+        self._hopeless: dict[tuple[str, int], list[tuple[Pairs, Failure]]] = {}
+        self._known: dict[Similar, Eligible] = {}
 
     def run(self) -> tuple[tuple[str, ...], bool]:
         """Give everybody a turn; return who was tried in vain, and whether the next cycle must come even if nothing changes."""
@@ -74,7 +77,7 @@ class _Cycle:
         decided: dict[str, None] = {}
         turns = Turns(self.state, waiting)
         while (line := turns.next()) is not None:
-            failure = self._held_back(line.first) or self._failed.get(line.kind)
+            failure = self._held_back(line.first) or self._failed.get(line.kind) or self._beyond_hope(line.first)
             if failure is None:
                 ask = line.first
                 plan = self._plan(ask)
@@ -83,15 +86,41 @@ class _Cycle:
                         return None
                     self._decide(ask, plan)
                     decided[ask.id] = None
-                    self._failed.clear()
+                    self._forget()
                     turns.done(line)
                     continue
                 failure = self._failed[line.kind] = plan
+                self._learn(ask, failure)
             self._fail(line, failure)
             turns.drop(line)
         # What waits behind another new application of a stateaware leaf was looked at, too.
-        self.tried.update((ask.id, None) for ask in waiting if ask.id not in decided)
+        known = self.state.tried
+        self.tried.update((ask.id, None) for ask in waiting if ask.id not in decided and ask.id not in known)
         return decided
+
+    def _forget(self) -> None:
+        """Forget what was found out before a decision."""
+        self._failed.clear()
+        self._hopeless.clear()
+        self._known.clear()
+
+    def _learn(self, ask: Ask, failure: Failure) -> None:
+        if failure.code in HOPELESS and not failure.cut and ask.required_node is None and ask.id not in self.state.reservations:
+            pairs = self.state.types.shapes[ask.shape].pairs
+            self._hopeless.setdefault((ask.queue, ask.priority), []).append((pairs, failure))
+
+    def _beyond_hope(self, ask: Ask) -> Failure | None:
+        """Return the failure of an ask of the same leaf and priority that wanted no more of anything.
+
+        Victims that make room for more make room for less, so where there is no plan for less there is none for more.
+        """
+        if ask.required_node is not None or ask.id in self.state.reservations:
+            return None
+        asked = dict(self.state.types.shapes[ask.shape].pairs)
+        for pairs, failure in self._hopeless.get((ask.queue, ask.priority), ()):
+            if all(asked.get(index, 0) >= amount for index, amount in pairs):
+                return failure
+        return None
 
     def _held_back(self, ask: Ask) -> Failure | None:
         """Return a failure without words for an ask that a limit of its user or application holds back: nobody goes for it."""
@@ -108,7 +137,7 @@ class _Cycle:
             passed_over.note(self.state, ask, self.step.tracer)
         if ask.required_node is not None:
             return required_node.find_plan(self.state, self.cost, ask)
-        return guarantee.find_plan(self.state, self.cost, ask)
+        return guarantee.find_plan(self.state, self.cost, ask, self._known)
 
     def _decide(self, ask: Ask, plan: Plan) -> None:
         required = ask.required_node is not None
@@ -134,8 +163,10 @@ class _Cycle:
     def _fail(self, line: Line, failure: Failure) -> None:
         """Write down why a line fails: the first time for every ask, after that only for the one at its head."""
         state = self.state
-        for ask in reversed(line.asks):
-            self.tried[ask.id] = None
+        known = state.tried
+        for ask in line.in_order():
+            if ask.id not in known:
+                self.tried[ask.id] = None
             if failure.code == GOING:
                 if not ask.patient_until:
                     until = state.time + PATIENCE_MS

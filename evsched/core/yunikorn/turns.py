@@ -8,7 +8,8 @@ not change while victims are being chosen, so nothing else does either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from operator import attrgetter
 
 from evsched.core.queues import Queue
@@ -32,17 +33,20 @@ Kind = tuple[int, int, str | None, str | None, bool]
 
 
 class Line:
-    """Equal asks of one application, the first of them last, so that taking it off is cheap.
+    """Equal asks of one application.
 
     Attributes:
         kind: Equal for lines that fail together, of whatever application.
     """
 
-    __slots__ = ("asks", "key", "kind", "place", "priority")
+    __slots__ = ("asks", "key", "kind", "place", "priority", "turn")
 
     def __init__(self, asks: list[Ask], place: Place, kind: Kind) -> None:
         """Stand the asks in line."""
-        self.asks = sorted(asks, key=ask_key, reverse=True)
+        # They come in the order of the log, and are equal in priority, so that their age is the rest of `ask_key`.
+        asks.sort(key=attrgetter("created"))
+        self.asks = asks
+        self.turn = 0
         first = asks[0]
         self.kind = (first.queue, kind)
         self.priority = first.priority
@@ -52,13 +56,22 @@ class Line:
     @property
     def first(self) -> Ask:
         """Whose turn it is in this line."""
-        return self.asks[-1]
+        return self.asks[self.turn]
+
+    def in_order(self) -> Iterator[Ask]:
+        """Yield those that had no turn yet, the first first."""
+        return islice(self.asks, self.turn, None)
 
 
 class Place:
-    """A queue in which somebody may preempt."""
+    """A queue in which somebody may preempt.
 
-    __slots__ = ("children", "compared_with", "highest", "key", "lines", "parent", "queue")
+    Attributes:
+        priorities: Of a leaf: how many lines it has by priority.
+        highest: The highest priority that is left here.
+    """
+
+    __slots__ = ("children", "compared_with", "highest", "key", "lines", "parent", "priorities", "queue")
 
     def __init__(self, queue: Queue, parent: Place | None, compared_with: Denominators) -> None:
         """Make an empty place."""
@@ -67,13 +80,14 @@ class Place:
         self.compared_with = compared_with
         self.children: list[Place] = []
         self.lines: list[Line] = []
+        self.priorities: dict[int, int] = {}
         self.highest = 0
         self.key: QueueKey = (0, 0, (), "")
 
     def settle(self) -> None:
         """Compute the highest priority that is left here, and the key."""
         if self.queue.leaf:
-            self.highest = max(line.priority for line in self.lines)
+            self.highest = max(self.priorities)
         else:
             self.highest = max(shown_priority(child.queue, child.highest) for child in self.children)
         if self.parent is not None:
@@ -99,6 +113,8 @@ class Turns:
             place.lines.sort(key=attrgetter("key"), reverse=True)
             if place.queue.settings.sort_policy == "stateaware":
                 _one_new(place, state)
+            for line in place.lines:
+                place.priorities[line.priority] = place.priorities.get(line.priority, 0) + 1
         for place in sorted(self._places.values(), key=lambda place: -place.queue.depth):
             if place.lines or place.children:
                 place.settle()
@@ -133,8 +149,8 @@ class Turns:
 
     def done(self, line: Line) -> None:
         """Note that the first ask of the line that is next had its turn."""
-        line.asks.pop()
-        if line.asks:
+        line.turn += 1
+        if line.turn < len(line.asks):
             line.key = (line.key[0], ask_key(line.first))
             place = line.place
             if len(place.lines) > 1 and line.key > place.lines[-2].key:
@@ -146,7 +162,13 @@ class Turns:
         """Take a whole line out, the one that is next."""
         place: Place | None = line.place
         assert place is not None
-        place.lines.remove(line)
+        assert place.lines[-1] is line
+        place.lines.pop()
+        left = place.priorities[line.priority] - 1
+        if left:
+            place.priorities[line.priority] = left
+        else:
+            del place.priorities[line.priority]
         while place is not None:
             if place.lines or place.children:
                 place.settle()
