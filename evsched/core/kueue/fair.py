@@ -182,12 +182,12 @@ class _Run:
         return fits
 
     def _enough(self, cursors: dict[Quota, Cursor]) -> bool:
-        """Tell whether the ask could fit if every queue gave all its candidates while it borrows anything."""
+        """Tell whether the ask could fit if every queue gave all its candidates, those left to the second strategy included."""
         wanted = self.wanted
         empty = self.trial.copy()
         empty.remove(wanted.queue, wanted.request)
         pairs_of = wanted.candidates.pairs
-        for queue, cursor in cursors.items():
+        for queue, cursor in (*self.retry.items(), *cursors.items()):
             for entry in cursor.rest():
                 if queue is not wanted.queue and share_of(queue, empty.usage(queue)) < 0:
                     break
