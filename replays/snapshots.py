@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evsched.core.state import State
 
 FORMAT = 1
-KEPT = 24
+KEPT = 48
 """How many snapshots stay: the newest ones, and older ones spread evenly over the log, for those who look back."""
 NEWEST = 3
 """How many of them are the newest, whatever lies between them."""
