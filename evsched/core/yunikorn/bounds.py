@@ -8,9 +8,10 @@ counts only as far as one victim alone would break it, and whether victims fit t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evsched.core import victims as index_module
 from evsched.core.queues import Queue
@@ -193,88 +194,131 @@ class Outlook:
         pages: Longs = good.nonzero()[0]
         return pages
 
-    def _fewest(self, allowed: Bools) -> Longs:
-        """Return, by page, a number of victims below which no plan is possible, at least 1."""
-        index = self.index
-        fewest = np.ones(len(index.names), np.int64)
-        needs = [(kind, lacking, allowed) for (kind, _), lacking in zip(self.asker.pairs, self.lacking, strict=True)]
-        needs += [
-            (short.kind, np.full(len(index.names), short.amount, np.int64), allowed & self._inside(short.queue))
-            for short in self.shortages
-        ]
-        for kind, lacking, mask in needs:
-            order = index.largest_first(kind)
-            marks = mask[order]
-            given = np.cumsum(np.where(marks, index.amounts[kind][order], 0))
-            before = np.concatenate((np.zeros(1, np.int64), given))[index.starts]
-            unmet = marks & np.less(given - before[index.page], lacking[index.page])
-            np.maximum(fewest, np.where(lacking > 0, index.sums(unmet) + 1, 1), out=fewest)
-        return fewest
-
-    def bounds(self, allowed: Bools, level: int) -> list[Longs]:
-        """Return, component by component of `Cost.between_nodes` and by page, what a plan there costs at least."""
+    def bounds(self, allowed: Bools, pages: Longs, level: int) -> list[Longs]:
+        """Return, component by component of `Cost.between_nodes`, what a plan costs at least, by page; of those pages alone."""
         index, cost = self.index, self.index.cost
-        fewest = self._fewest(allowed)
-        able = self._able(allowed, fewest)
-        first = self._first(allowed, fewest)
-        opted_out = index.sums(first & (index.flags >= OPTED_OUT))
-        originators = index.sums(first & (index.flags % OPTED_OUT == 1))
-        if level:
-            # No plan spares them all, so there is at least one; who goes with it need not be the cheapest of the others.
-            if level == LEVELS[-1]:
-                originators = np.where(opted_out > 0, originators, 0)
-                np.maximum(opted_out, 1, out=opted_out)
-            else:
-                np.maximum(originators, 1, out=originators)
-        order = index.cheapest_first()
-        first = self._first(able[order], fewest)
+        good = np.zeros(len(index.names), np.bool_)
+        good[pages] = True
+        allowed = allowed & good[index.page]
+        counts = index.sums(allowed)
+        fewest, able = self._fewest(allowed, counts)
+        opted_out, originators = self._flags(allowed, counts, fewest, level)
+        counts = index.sums(able)
+        cheapest = _Packed(_ordered(index.cheapest_first(), able), counts)
         parts = []
         for part, column in zip(cost.parts, index.parts, strict=True):
-            total = index.sums(np.where(first, column[order], 0))
+            total = cheapest.first(column, fewest)
             parts.append((fewest * self.state.time + total if part.ages else total) // part.unit)
         exact = fewest == (0 if level or self.shortages else 1)
-        waste = self._least_waste(able, fewest, exact)
+        waste = self._least_waste(_Packed(able.nonzero()[0], counts), fewest, exact)
         return [opted_out, originators, fewest, *((*waste, *parts) if cost.waste_first else (*parts, *waste))]
 
-    def _least_waste(self, allowed: Bools, fewest: Longs, exact: Bools) -> list[Longs]:
+    def _fewest(self, allowed: Bools, counts: Longs) -> tuple[Longs, Bools]:
+        """Return a number of victims below which no plan is possible, by page and at least 1, and who can be one of so many.
+
+        The largest together must cover all that is lacking, so one of them must cover what the largest others leave.
+        """
+        index = self.index
+        fewest = np.ones(len(index.names), np.int64)
+        packed = [_Packed(_ordered(index.largest_first(kind), allowed), counts) for kind, _ in self.asker.pairs]
+        for (kind, _), lacking, largest in zip(self.asker.pairs, self.lacking, packed, strict=True):
+            np.maximum(fewest, largest.until(index.amounts[kind], lacking), out=fewest)
+        for short in self.shortages:
+            inside = allowed & self._inside(short.queue)
+            largest = _Packed(_ordered(index.largest_first(short.kind), inside), index.sums(inside))
+            np.maximum(fewest, largest.until(index.amounts[short.kind], np.full(len(fewest), short.amount)), out=fewest)
+        able = allowed.copy()
+        for (kind, _), lacking, largest in zip(self.asker.pairs, self.lacking, packed, strict=True):
+            rest = lacking - largest.first(index.amounts[kind], fewest - 1)
+            if rest.max(initial=0) > 0:
+                able &= index.amounts[kind] >= rest[index.page]
+        return fewest, able
+
+    def _flags(self, allowed: Bools, counts: Longs, fewest: Longs, level: int) -> tuple[Longs, Longs]:
+        """Return how many opted-out victims and originators a plan has at least, by page.
+
+        Beyond level 0 no plan spares them all, so there is at least one; who goes with it need not be the cheapest of the others.
+        """
+        index = self.index
+        none = np.zeros(len(fewest), np.int64)
+        if not level:
+            return none, none
+        cheapest = _Packed(allowed.nonzero()[0], counts)
+        originators = cheapest.first(index.flags % OPTED_OUT == 1, fewest)
+        if level < LEVELS[-1]:
+            return none, np.maximum(originators, 1)
+        opted_out = cheapest.first(index.flags >= OPTED_OUT, fewest)
+        return np.maximum(opted_out, 1), np.where(opted_out > 0, originators, 0)
+
+    def _least_waste(self, able: _Packed, fewest: Longs, exact: Bools) -> list[Longs]:
         """Return what victims give up at least beyond what is lacking, by type and page.
 
         Where any of those allowed is a plan by itself (``exact``) it is the least of those that the cost compares by waste.
         """
         index, cost = self.index, self.index.cost
-        alone = allowed & exact[index.page]
-        if not cost.waste_first:
+        page = index.page[able.places]
+        alone = exact[page]
+        some = bool(alone.any())
+        if some and not cost.waste_first:
             for column in index.parts:
-                least = np.minimum.reduceat(np.where(alone, column, laws.ANYBODY), index.starts)
-                alone &= column == least[index.page]
+                values = np.where(alone, column[able.places], laws.ANYBODY)
+                alone &= values == able.least(values)[page]
         waste = []
         for (kind, _), lacking in zip(self.asker.pairs, self.lacking, strict=True):
-            amounts = index.amounts[kind]
-            smallest = np.minimum.reduceat(np.where(allowed, amounts, MOST), index.starts)
-            least = np.minimum.reduceat(np.where(alone, amounts, MOST), index.starts)
-            alone &= amounts == least[index.page]
-            given = np.where(exact, least, smallest * fewest)
+            amounts = index.amounts[kind][able.places]
+            given = np.minimum(able.least(amounts), MOST) * fewest
+            if some:
+                values = np.where(alone, amounts, MOST)
+                least = able.least(values)
+                alone &= values == least[page]
+                given = np.where(exact, least, given)
             waste.append(np.maximum(given - np.maximum(lacking, 0), 0))
         return waste
 
-    def _able(self, allowed: Bools, fewest: Longs) -> Bools:
-        """Return who can be one of the fewest victims: with the largest others beside it it covers all that is lacking."""
-        index = self.index
-        able = allowed.copy()
-        for (kind, _), lacking in zip(self.asker.pairs, self.lacking, strict=True):
-            order = index.largest_first(kind)
-            others = self._first(allowed[order], fewest - 1)
-            given = index.sums(np.where(others, index.amounts[kind][order], 0))
-            able &= index.amounts[kind] >= (lacking - given)[index.page]
-        return able
 
-    def _first(self, marks: Bools, count: Longs) -> Bools:
-        """Return the first ``count`` marked places of each page."""
-        index = self.index
-        rank = np.cumsum(marks)
-        before = np.concatenate((np.zeros(1, np.int64), rank))[index.starts]
-        first: Bools = marks & np.less_equal(rank - before[index.page], count[index.page])
-        return first
+def _ordered(order: Longs, marks: Bools) -> Longs:
+    """Return the marked places in an order of all places."""
+    places: Longs = order[marks[order]]
+    return places
+
+
+class _Packed:
+    """Some places of each page, one page behind the other without gaps.
+
+    Attributes:
+        places: In an order of their own within each page.
+        counts: How many there are, by page.
+    """
+
+    def __init__(self, places: Longs, counts: Longs) -> None:
+        self.places = places
+        self.counts = counts
+        self.starts: Longs = np.cumsum(counts) - counts
+
+    def _totals(self, column: NDArray[Any]) -> Longs:
+        totals = np.zeros(len(self.places) + 1, np.int64)
+        np.cumsum(column[self.places], out=totals[1:])
+        return totals
+
+    def first(self, column: NDArray[Any], count: Longs) -> Longs:
+        """Return the sum of a column over the first ``count`` places, by page."""
+        totals = self._totals(column)
+        sums: Longs = totals[self.starts + np.minimum(count, self.counts)] - totals[self.starts]
+        return sums
+
+    def until(self, column: NDArray[Any], amount: Longs) -> Longs:
+        """Return how many of the first places it takes until a column that is not negative adds up to an amount, by page."""
+        totals = self._totals(column)
+        number: Longs = np.searchsorted(totals, totals[self.starts] + amount) - self.starts
+        return number
+
+    def least(self, values: Longs) -> Longs:
+        """Return the least of some values, one a place in the order of ``places``, by page; where there are none, the most."""
+        found = np.full(len(self.counts), laws.ANYBODY, np.int64)
+        there = self.counts.nonzero()[0]
+        if len(there):
+            found[there] = np.minimum.reduceat(values, self.starts[there])
+        return found
 
 
 def by_bound(bounds: list[Longs], pages: Longs) -> Iterator[int]:

@@ -147,7 +147,7 @@ class _Case:
 
     def _best(self, allowed: Bools, pages: Longs, level: int) -> Plan | None:
         """Return the cheapest plan on these pages."""
-        bounds = self.outlook.bounds(allowed, level)
+        bounds = self.outlook.bounds(allowed, pages, level)
         best: tuple[tuple[int, ...], int, tuple[Allocation, ...]] | None = None
         in_vain = 0
         for page in by_bound(bounds, pages):
