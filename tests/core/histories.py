@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from evsched.core.engine import Engine
 from events import vocabulary as v
 from events.configuration import QueueSpec, YunikornSpec
+from evsched.core.engine import Engine
 
 START = 1_767_225_600_000
 NODES = ("n1", "n2", "n3")
@@ -73,7 +73,12 @@ inputs = st.one_of(
     st.builds(v.AllocationReleased, allocation=tasks),
     st.builds(v.EvictionRefused, allocation=tasks),
     st.builds(
-        v.AllocationRestored, allocation=tasks, queue=st.sampled_from(LEAVES), application=st.just("x"), node=nodes, resources=amounts
+        v.AllocationRestored,
+        allocation=tasks,
+        queue=st.sampled_from(LEAVES),
+        application=st.just("x"),
+        node=nodes,
+        resources=amounts,
     ),
     st.builds(v.ReservationRestored, ask=tasks, node=nodes),
     st.builds(v.ConfigurationApplied, configuration=configurations()),

@@ -1,96 +1,84 @@
-"""Wider random clusters, from a seed: many more nodes than hypothesis could draw in the same time."""
+"""Histories drawn from a number, for processes that must agree: `python -m tests.core.seeded COUNT` prints a digest of each.
+
+Every history is stepped at fixed times from fixed inputs; what is digested are the frames as they would be written, byte by byte.
+"""
 
 from __future__ import annotations
 
-from random import Random
+import hashlib
+import random
+import sys
 
 from events import vocabulary as v
 from events.configuration import QueueSpec, YunikornSpec
-from tests.core.clusters import HOUR, NOW, leaves
+from events.frame import Frame, encode_frame
+from evsched.core.engine import Engine
+from tests.core.histories import START
+
+LEAVES = ("root.a", "root.p.b", "root.p.c")
 
 
-def wide_cluster(seed: int) -> list[v.AnyInput]:
-    """Return the inputs that set up a cluster of up to seven nodes, full or nearly so, and a few asks with a guarantee."""
-    random = Random(seed)
-    root = _root(random)
-    paths = leaves(root)
-    own = next(path for path in paths if path.endswith(".own"))
-    inputs: list[v.AnyInput] = [v.ConfigurationApplied(configuration=YunikornSpec(root=root))]
-    tasks: list[v.AnyInput] = []
-    share, same_age, same_priority = random.choice([0.0, 0.2, 0.8]), random.random() < 0.4, random.random() < 0.4
-    for number in range(random.randint(2, 7)):
-        node = f"n{number}"
-        here = [_task(random, f"r{number}-{index}", random.choice(paths), node, share) for index in range(random.randint(1, 5))]
-        used = {kind: sum(task.resources.get(kind, 0) for task in here) for kind in ("vcore", "memory")}
-        capacity = {kind: amount + random.choice([0, 0, 1]) for kind, amount in used.items()}
-        inputs.append(v.NodeRegistered(node=node, capacity=capacity, schedulable=random.random() > 0.05))
-        for task in here:
-            age = 0 if same_age else random.choice([0, 1, 2, HOUR, HOUR + 5, 5 * HOUR])
-            priority = 0 if same_priority else task.priority
-            fields = {name: getattr(task, name) for name in task.__struct_fields__}
-            tasks.append(v.AllocationRestored(**{**fields, "created": NOW - age, "priority": priority}))
-    inputs += tasks
-    for number in range(random.randint(1, 4)):
-        leaf = own if random.random() < 0.9 else random.choice(paths)
-        resources = {"vcore": random.randint(1, 8), **({"memory": random.randint(0, 5)} if random.random() < 0.6 else {})}
-        priority = random.choice([0, 1, 2, 2])
-        asked = {"application": f"{leaf}-p", "queue": leaf, "resources": resources, "priority": priority, "created": NOW - 9999}
-        inputs.append(v.AskSubmitted(ask=f"p{number}", **asked))
-        if random.random() < 0.05:
-            inputs.append(v.ReservationRestored(ask=f"p{number}", node="n0"))
-    return inputs
+def configuration(chance: random.Random) -> YunikornSpec:
+    """Return a tree of three leaves with guarantees, maxima and properties by chance."""
 
-
-def _root(random: Random) -> QueueSpec:
-    own = QueueSpec(**_fields(random, "own", own=True))
-    parents = [
-        QueueSpec(
-            parent=True,
-            queues=tuple(QueueSpec(**_fields(random, f"l{index}")) for index in range(random.randint(1, 3))),
-            **_fields(random, f"s{number}"),
+    def leaf(name: str) -> QueueSpec:
+        properties = {"preemption.delay": chance.choice(["1s", "10s"]), "quota.preemption.delay": "20s"}
+        if chance.random() < 0.3:
+            properties["priority.offset"] = str(chance.randrange(-5, 5))
+        return QueueSpec(
+            name=name,
+            guaranteed=chance.choice([None, {"vcore": 4000}, {"vcore": 8000, "memory": 10}]),
+            maximum=chance.choice([None, {"vcore": 12_000}]),
+            properties=properties,
         )
-        for number in range(random.randint(1, 2))
+
+    above = QueueSpec(name="p", parent=True, queues=(leaf("b"), leaf("c")))
+    root = QueueSpec(name="root", parent=True, queues=(leaf("a"), above))
+    return YunikornSpec(root=root, quota_preemption_enabled=True)
+
+
+def proposal(chance: random.Random, number: int) -> v.AnyInput:
+    """Return something that could come through the inbox."""
+    task, node = f"t{chance.randrange(30)}", f"n{chance.randrange(4)}"
+    kind = chance.randrange(10)
+    if kind < 5:
+        resources = {"memory": chance.randrange(1, 9), "vcore": chance.randrange(1, 5) * 1000}
+        queue = chance.choice(LEAVES)
+        return v.AskSubmitted(
+            ask=task, application=f"app-{queue}", queue=queue, resources=resources, priority=chance.randrange(3)
+        )
+    if kind == 5:
+        return v.NodeRegistered(node=node, capacity={"vcore": 10_000, "memory": 20}, labels={"zone": "a", "rack": f"r{number}"})
+    if kind == 6:
+        return v.ConfigurationApplied(configuration=configuration(chance))
+    if kind == 7:
+        return v.NodeRemoved(node=node) if chance.random() < 0.3 else v.AskWithdrawn(ask=task)
+    return v.AllocationReleased(allocation=task, reason="preempted")
+
+
+def frames(seed: int) -> list[bytes]:
+    """Return the frames of the history with this number."""
+    chance = random.Random(seed)
+    engine = Engine()
+    time, found = START, []
+    first: list[v.AnyInput] = [
+        v.ConfigurationApplied(configuration=configuration(chance)),
+        *(v.NodeRegistered(node=f"n{number}", capacity={"vcore": 10_000, "memory": 20}) for number in range(2)),
     ]
-    queues = [*parents, QueueSpec(**_fields(random, "z"))]
-    if random.random() < 0.5:
-        first = parents[0]
-        guaranteed = first.guaranteed if random.random() < 0.3 else None
-        queues[0] = QueueSpec(name="s0", parent=True, queues=(own, *first.queues), guaranteed=guaranteed, maximum=first.maximum)
-    else:
-        queues.insert(0, own)
-    return QueueSpec(name="root", parent=True, queues=tuple(queues), submit_acl="*")
+    for number in range(40):
+        inputs = first if number == 0 else [proposal(chance, number) for _ in range(chance.randrange(4))]
+        events = engine.step(time, [v.Proposal(input=one, id=f"{number}-{place}") for place, one in enumerate(inputs)])
+        frame = Frame(log_id="log", term=1, leader="l", frame=number + 1, prev="", time=time, events=events)
+        found.append(encode_frame(frame))
+        time += chance.choice([1, 1000, 11_000])
+    return found
 
 
-def _fields(random: Random, name: str, *, own: bool = False) -> dict:
-    guaranteed = None
-    if own:
-        guaranteed = {"vcore": random.randint(5, 30), **({"memory": random.randint(0, 20)} if random.random() < 0.5 else {})}
-    elif random.random() < 0.4:
-        guaranteed = {kind: random.randint(0, 4) for kind in ("vcore", "memory") if random.random() < 0.6}
-    properties = {"preemption.delay": "1s"}
-    if random.random() < 0.1:
-        properties["preemption.policy"] = random.choice(["fence", "disabled"])
-    if random.random() < 0.2:
-        properties["priority.offset"] = str(random.randint(-2, 1))
-    if random.random() < 0.1:
-        properties["priority.policy"] = "fence"
-    maximum = {"vcore": random.randint(3, 20)} if random.random() < 0.15 else None
-    return {"name": name, "guaranteed": guaranteed, "properties": properties, "maximum": maximum}
+def main(count: int) -> None:
+    """Print a digest a history."""
+    for seed in range(count):
+        print(hashlib.sha256(b"\n".join(frames(seed))).hexdigest())
 
 
-def _task(random: Random, name: str, leaf: str, node: str, share: float) -> v.AllocationRestored:
-    resources = {"vcore": random.randint(1, 4), **({"memory": random.randint(0, 3)} if random.random() < 0.6 else {})}
-    if random.random() < 0.1:
-        resources = {"memory": random.randint(1, 3)}
-    return v.AllocationRestored(
-        allocation=name,
-        application=f"{leaf}-{random.randint(0, 3)}",
-        queue=leaf,
-        node=node,
-        resources=resources,
-        priority=random.choice([0, 0, 1, -1, 2]),
-        allow_preemption=random.random() >= share,
-        originator=random.random() < share,
-        preempting=random.random() < 0.05,
-        required_node=node if random.random() < 0.05 else None,
-    )
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from events import vocabulary as v
+from events.frame import decode_event, encode_event
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.state import State
-from events import vocabulary as v
-from events.frame import decode_event, encode_event
 from tests.core.histories import START, configurations, first_step, histories, settle
+from tests.examples import examples
 
 
 def naive_sums(state: State) -> dict[str, tuple[dict[str, int], ...]]:
@@ -41,7 +42,8 @@ def check_sums(state: State) -> None:
     for path, expected in naive_sums(state).items():
         queue = state.queues[path]
         kept = (queue.usage, queue.pending, queue.preempting, queue.claimed)
-        assert tuple(named(enumerate(vector)) for vector in kept) == tuple(dict(sorted(found.items())) for found in expected), path
+        counted = tuple(dict(sorted(found.items())) for found in expected)
+        assert tuple(named(enumerate(vector)) for vector in kept) == counted, path
     for node in state.nodes.values():
         used = [0] * state.width
         for allocation in node.allocations.values():
@@ -56,7 +58,7 @@ def check_sums(state: State) -> None:
 
 
 @given(configurations(), histories)
-@settings(max_examples=150)
+@examples(150)
 def test_every_history_is_replayed_to_the_same_state(configuration, history):
     """Replay equals live, a restart from a snapshot at any step changes nothing, and sums equal a recount."""
     live, broken = Engine(), Engine()
@@ -86,7 +88,7 @@ def test_every_history_is_replayed_to_the_same_state(configuration, history):
 
 
 @given(histories)
-@settings(max_examples=100)
+@examples(100)
 def test_nothing_that_is_proposed_raises(history):
     """Before any configuration too, every proposal is applied or refused with a reason."""
     engine = Engine()
@@ -105,5 +107,6 @@ def test_a_repeated_proposal_id_is_refused_as_a_duplicate(names):
     engine = Engine()
     proposals = [v.Proposal(input=v.NodeRegistered(node=name, capacity={"vcore": 1}), id=name) for name in names]
     events = engine.step(START, proposals)
-    assert [type(event) is v.NodeRegistered for event in events] == [name not in names[:index] for index, name in enumerate(names)]
+    fresh = [name not in names[:index] for index, name in enumerate(names)]
+    assert [type(event) is v.NodeRegistered for event in events] == fresh
     assert all(event.code == "duplicate" for event in events if isinstance(event, v.InputRejected))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from msgspec.structs import replace
 
 from events import vocabulary as v
@@ -17,6 +17,7 @@ from evsched.core.state import State
 from projections import asof, read_model
 from projections.read_model import ReadModel, Rebuild, RebuildNeeded
 from tests.core.histories import START, configurations, first_step, histories, settle
+from tests.examples import examples
 
 
 def steps_of(configuration, history):
@@ -52,7 +53,7 @@ def check_every_moment(path, steps):
 
 
 @given(configurations(), histories)
-@settings(max_examples=60)
+@examples(60)
 def test_tables_and_state_agree_at_every_moment(tmp_path_factory, configuration, history):
     """After every event, with commits and restarts in between, and after a rebuild."""
     steps = steps_of(configuration, history)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from events import configuration as c
 from events import vocabulary as v
@@ -14,6 +14,7 @@ from evsched.core.engine import Engine
 from replays.anonymise import CLEARED, NAMES, PATHS, VALUES, CannotAnonymise, anonymise, collect
 from replays.verify import verify
 from tests.core.histories import LEAVES, NODES, START, TASKS, configurations, first_step, histories, settle
+from tests.examples import examples
 
 
 def run(configuration, history):
@@ -34,7 +35,7 @@ def run(configuration, history):
 
 
 @given(configurations(), histories)
-@settings(max_examples=60)
+@examples(60)
 def test_an_anonymised_log_verifies_and_holds_no_name(configuration, history):
     """The same decisions under other names; taking the new steps again finds no difference."""
     steps = run(configuration, history)

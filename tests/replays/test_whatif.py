@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from msgspec.structs import replace
 
 from events import vocabulary as v
@@ -13,6 +13,7 @@ from replays.explain import copy
 from replays.history import apply_step
 from replays.whatif import ConfigurationRefused, WhatIf, median_eviction_ms
 from tests.core.histories import configurations, histories
+from tests.examples import examples
 from tests.replays.test_anonymise import run
 from tests.replays.test_explain import Cluster, queue
 
@@ -27,7 +28,7 @@ def tried(steps, configuration, start=0):
 
 
 @given(configurations(), histories)
-@settings(max_examples=40)
+@examples(40)
 def test_an_unchanged_configuration_reproduces_any_log(configuration, history):
     """From the beginning and from the middle, event by event."""
     steps = run(configuration, history)
