@@ -179,6 +179,12 @@ class NodeColumns:
         row = self.rows.get(name)
         return name if row is not None and self.fits_in(row, pairs) else None
 
+    def place_among(self, rows: list[int], pairs: Pairs) -> str | None:
+        """Return the first of some nodes, by score and then name, that these amounts fit; None when none does."""
+        self.settle()
+        fitting = [(self._score[row], row) for row in rows if self.fits_in(row, pairs)]
+        return self.names[min(fitting)[1]] if fitting else None
+
     def place(self, shape: Shape) -> str | None:
         """Return the first node, in the order of the scores and then names, that the shape fits; None when none does."""
         self.settle()

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from events import vocabulary as v
-from evsched.core.columns import NodeColumns, columns_of
+from evsched.core.columns import FEW, NodeColumns, columns_of
 from evsched.core.yunikorn import limits
 from evsched.core.yunikorn.waiting import WaitingOrder
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.workloads import Ask
+    from evsched.core.yunikorn.standing import Demand
+
+BULK = 32
+"""To look at one demand by itself costs as much as to look at so many at once."""
 
 
 def within_maximum(leaf: Queue, pairs: Pairs, *, own_claim: bool) -> Queue | None:
@@ -114,6 +118,7 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
     asks, applications = state.asks, state.applications
     order.loosen()
     _relieve(order, columns)
+    failures = 0
     while (group := order.first()) is not None:
         demand = group.demand
         assert group.entry is not None
@@ -127,9 +132,13 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
         if limits.blocks(state, applications[ask.application], pairs) is not None:
             order.limit(group)
             continue
-        name = columns.place(demand.shape) if demand.required is None else columns.place_on(demand.required, pairs)
+        name = _place(columns, demand)
         if name is None:
             order.block(demand)
+            failures += 1
+            if failures * BULK >= len(order.hoping):
+                _disappoint(order, columns)
+                failures = 0
             continue
         again = ask.id in state.reservations or (state.reservations and not applications[ask.application].allocations)
         step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
@@ -144,16 +153,33 @@ def _relieve(order: WaitingOrder, columns: NodeColumns) -> None:
     grown = columns.grown
     if not grown:
         return
+    order.forget_hopes()
     rows = list(grown)
+    hope = rows if len(rows) <= FEW else None
     for demand in tuple(order.blocked):
         if demand.required is None:
-            fits = columns.fits_any(rows, demand.shape.pairs)
-        else:
-            row = columns.rows.get(demand.required)
-            fits = row is not None and row in grown and columns.fits_in(row, demand.shape.pairs)
-        if fits:
+            if columns.fits_any(rows, demand.shape.pairs):
+                order.unblock(demand, hope)
+        elif columns.rows.get(demand.required) in grown and columns.place_on(demand.required, demand.shape.pairs):
             order.unblock(demand)
     grown.clear()
+
+
+def _place(columns: NodeColumns, demand: Demand) -> str | None:
+    """Return the node for an ask with a demand; None when none has room."""
+    if demand.required is not None:
+        return columns.place_on(demand.required, demand.shape.pairs)
+    if demand.hope is not None:
+        return columns.place_among(demand.hope, demand.shape.pairs)
+    return columns.place(demand.shape)
+
+
+def _disappoint(order: WaitingOrder, columns: NodeColumns) -> None:
+    """Block at once the demands whose only hope has been taken by others."""
+    columns.settle()
+    for demand in tuple(order.hoping):
+        if demand.hope is not None and not columns.fits_any(demand.hope, demand.shape.pairs):
+            order.block(demand)
 
 
 def _note_waiting(step: Step, columns: NodeColumns) -> None:

@@ -22,16 +22,18 @@ class Demand:
     Attributes:
         required: The only node for them; None: any.
         blocked: No node has room for them now.
+        hope: The only nodes, by row of the columns, that can have room: the others had none and have not grown; None: any.
         capped_at: The queues whose maximum they would pass.
     """
 
-    __slots__ = ("blocked", "capped_at", "required", "shape")
+    __slots__ = ("blocked", "capped_at", "hope", "required", "shape")
 
     def __init__(self, shape: Shape, required: str | None) -> None:
         """Make a demand of which nothing is known yet."""
         self.shape = shape
         self.required = required
         self.blocked = False
+        self.hope: list[int] | None = None
         self.capped_at: dict[Standing, None] = {}
 
 
@@ -64,24 +66,32 @@ GroupEntry = tuple[ApplicationKey, AskKey, int, Group]
 """Key of the application, key of its first ask of that demand, a serial number so that groups are never compared, group."""
 
 
+Peers = tuple[str, tuple[str, ...], bool] | None
+"""Whom limits treat alike in a leaf: user, groups, whether the application runs already; None where nothing is limited."""
+
+
 class Bin:
-    """The groups of one leaf with one demand.
+    """The groups of one leaf with one demand and, where there are limits, of peers.
 
     Attributes:
         groups: How many there are.
         top: The entry that stands for this bin among the tops of the leaf; None when none does.
         asleep: Nothing here can be bound, as far as is known.
+        limited: A limit on users, groups or the number of applications holds all of it back (then it is asleep).
     """
 
-    __slots__ = ("asleep", "demand", "groups", "heap", "top")
+    __slots__ = ("asleep", "demand", "groups", "heap", "leaf", "limited", "peers", "top")
 
-    def __init__(self, demand: Demand) -> None:
+    def __init__(self, leaf: Standing, demand: Demand, peers: Peers) -> None:
         """Make an empty bin."""
+        self.leaf = leaf
         self.demand = demand
+        self.peers = peers
         self.groups = 0
         self.heap: list[GroupEntry] = []
         self.top: GroupEntry | None = None
         self.asleep = False
+        self.limited = False
 
 
 class Line:
@@ -91,10 +101,10 @@ class Line:
         highest: The highest priority of its waiting asks (the seed's ``askMaxPriority``).
         open: False for a new application of a stateaware leaf while another one is considered.
         ticket: Its current entry among the new applications of a stateaware leaf.
-        moved: Its own key may have changed.
+        peers: Whom limits treat like it.
     """
 
-    __slots__ = ("application", "groups", "highest", "key", "marked", "moved", "open", "standing", "ticket")
+    __slots__ = ("application", "groups", "highest", "key", "marked", "open", "peers", "standing", "ticket")
 
     def __init__(self, application: Application, standing: Standing, highest: int) -> None:
         """Make the line of an application that has no asks yet."""
@@ -106,7 +116,7 @@ class Line:
         self.open = True
         self.ticket: tuple[ApplicationKey, int, Line] | None = None
         self.marked = False
-        self.moved = False
+        self.peers: Peers = None
 
 
 class Standing:
@@ -121,13 +131,15 @@ class Standing:
         heap: Of a parent: its children; of a leaf: the tops of its bins.
         read: Up to where this queue has read the list of demands that may have become possible.
         sleeping: Children that have nothing to offer.
+        bins: By demand and peers; ``bin_count`` is their number.
+        limits: Whether users, groups or the number of applications are limited here or above.
         witness: A demand that can be tried here, as far as was known last.
         chosen: Of a stateaware leaf: the new application that is considered.
     """
 
     __slots__ = (
-        "asleep", "bins", "capped", "chosen", "compared_with", "demands", "entry", "heap", "highest", "levels", "lineage",
-        "lines", "marked", "newcomers", "parent", "queue", "read", "sleeping", "tops", "witness",
+        "asleep", "bin_count", "bins", "capped", "chosen", "compared_with", "demands", "entry", "heap", "highest", "levels",
+        "limits", "lineage", "lines", "marked", "newcomers", "parent", "queue", "read", "sleeping", "tops", "witness",
     )  # fmt: skip
 
     def __init__(self, queue: Queue, parent: Standing | None, compared_with: Denominators) -> None:
@@ -143,7 +155,9 @@ class Standing:
         self.heap: list[StandingEntry] = []
         self.entry: StandingEntry | None = None
         self.tops: list[GroupEntry] = []
-        self.bins: dict[Demand, Bin] = {}
+        self.bins: dict[Demand, dict[Peers, Bin]] = {}
+        self.bin_count = 0
+        self.limits = any(above.limits or above.max_applications for above in queue.lineage)
         self.lines: dict[str, Line] = {}
         self.read = 0
         self.asleep = False

@@ -42,6 +42,7 @@ class WaitingOrder(Walk):
     Attributes:
         stirred: Whether anything happened since `settled` that could let an ask be bound.
         blocked: Demands for which no node has room.
+        hoping: Demands for which it is known which nodes alone can have room.
         total: Capacity of the nodes at the time when the keys were computed.
         columns: The columns from which ``blocked`` is known.
     """
@@ -54,6 +55,7 @@ class WaitingOrder(Walk):
         self.lines: dict[str, Line] = {}
         self.demands: dict[tuple[int, str | None], Demand] = {}
         self.blocked: dict[Demand, None] = {}
+        self.hoping: dict[Demand, None] = {}
         self.columns: Columns | None = None
         self.stirred = True
         self._marked: list[Standing] = []
@@ -61,7 +63,7 @@ class WaitingOrder(Walk):
         self._marked_groups: list[Group] = []
         self._choosing: dict[Standing, None] = {}
         self._loosened: dict[Standing, None] = {}
-        self._limited: dict[Group, None] = {}
+        self._limited: dict[Group | Bin, None] = {}
         self._group_limits = any(limit.groups for queue in state.queues.values() for limit in queue.limits)
         for ask in state.asks.values():
             self.asked(ask)
@@ -82,11 +84,7 @@ class WaitingOrder(Walk):
         demand = self._demand(ask)
         group = line.groups.get(demand)
         if group is None:
-            bin_ = standing.bins.get(demand)
-            if bin_ is None:
-                bin_ = standing.bins[demand] = Bin(demand)
-            bin_.groups += 1
-            group = line.groups[demand] = Group(line, demand, bin_)
+            group = line.groups[demand] = Group(line, demand, self._bin(line, demand))
         group.waiting += 1
         for above in standing.lineage:
             above.demands[demand] = above.demands.get(demand, 0) + 1
@@ -124,10 +122,8 @@ class WaitingOrder(Walk):
             self._limited.pop(group, None)
             group.bin.groups -= 1
             del line.groups[demand]
-            if demand not in standing.demands:
-                del standing.bins[demand]
-                if demand not in self.root.demands:
-                    self._forget(demand)
+            if demand not in self.root.demands:
+                self._forget(demand)
         else:
             self._mark_group(group)
         shift(standing, ask.priority, None)
@@ -144,15 +140,13 @@ class WaitingOrder(Walk):
 
     def used(self, application: Application) -> None:
         """Usage grew along the path of an application."""
-        line = self.lines.get(application.id)
-        if line is not None and len(application.allocations) == 1:
-            for group in line.groups.values():  # it runs now, so no limit on their number holds back the rest of it
-                self._unlimit(group)
         self._changed(application)
 
     def _changed(self, application: Application) -> None:
         line = self.lines.get(application.id)
         if line is not None:
+            if line.peers is not None and line.peers[2] is not bool(application.allocations):
+                self._regroup(line)
             self._mark_line(line)
         else:
             self._mark(self._stand(application.leaf))
@@ -166,9 +160,10 @@ class WaitingOrder(Walk):
                 self.stirred = True
         if self._limited:
             all_of_them = self._group_limits or not application.allocations
-            for group in tuple(self._limited):
-                if all_of_them or group.line.application.user == application.user:
-                    self._unlimit(group)
+            for held in tuple(self._limited):
+                peers = held.peers if isinstance(held, Bin) else held.line.peers
+                if all_of_them or (peers is not None and peers[0] == application.user):
+                    self._unlimit(held)
 
     def queue_removed(self, path: str) -> None:
         """A queue in which nothing waits is gone."""
@@ -181,7 +176,48 @@ class WaitingOrder(Walk):
         application = self.state.applications[ask.application]
         standing = self._stand(application.leaf)
         line = self.lines[application.id] = standing.lines[application.id] = Line(application, standing, ask.priority)
+        if standing.limits:
+            line.peers = (application.user, application.groups, bool(application.allocations))
         return line
+
+    @staticmethod
+    def _bin(line: Line, demand: Demand) -> Bin:
+        """Return the bin for one more group of a line."""
+        standing = line.standing
+        here = standing.bins.setdefault(demand, {})
+        bin_ = here.get(line.peers)
+        if bin_ is None:
+            bin_ = here[line.peers] = Bin(standing, demand, line.peers)
+            standing.bin_count += 1
+        bin_.groups += 1
+        return bin_
+
+    def _leave(self, bin_: Bin) -> None:
+        """Note that a group left its bin; the last one takes the bin with it."""
+        bin_.groups -= 1
+        if not bin_.groups:
+            here = bin_.leaf.bins[bin_.demand]
+            del here[bin_.peers]
+            if not here:
+                del bin_.leaf.bins[bin_.demand]
+            bin_.leaf.bin_count -= 1
+            self._limited.pop(bin_, None)
+
+    def _regroup(self, line: Line) -> None:
+        """Move an application that runs now, or no longer, to those whom limits treat like it."""
+        application = line.application
+        line.peers = (application.user, application.groups, bool(application.allocations))
+        for demand, group in line.groups.items():
+            before = group.bin
+            group.entry = None
+            group.bin = self._bin(line, demand)
+            if not before.asleep and before.top is not None and before.top[3] is group:
+                self._wake_bin(before.leaf, before)  # it no longer stands for those that it leaves
+            self._leave(before)
+            self._limited.pop(group, None)
+            group.limited = False
+            self._mark_group(group)
+            self._rouse(group)
 
     def _demand(self, ask: Ask) -> Demand:
         demand = self.demands.get((ask.shape, ask.required_node))
@@ -194,6 +230,7 @@ class WaitingOrder(Walk):
         """Drop a demand that nobody waits with any more."""
         del self.demands[demand.shape.index, demand.required]
         self.blocked.pop(demand, None)
+        self.hoping.pop(demand, None)
         for standing in demand.capped_at:
             del standing.capped[demand]
         demand.capped_at.clear()
@@ -297,6 +334,8 @@ class WaitingOrder(Walk):
     def block(self, demand: Demand) -> None:
         """Note that no node has room for a demand; nobody with it is tried before one grows."""
         demand.blocked = True
+        demand.hope = None
+        self.hoping.pop(demand, None)
         self.blocked[demand] = None
 
     def cap(self, path: str, demand: Demand) -> None:
@@ -306,33 +345,57 @@ class WaitingOrder(Walk):
         demand.capped_at[standing] = None
 
     def limit(self, group: Group) -> None:
-        """Note that a limit on users, groups or the number of applications holds a group back.
+        """Note that a limit on users, groups or the number of applications holds a group back, and with it its peers.
 
-        It is tried again when its application runs, when its user has used less, or when another application has ended (with
-        limits on groups: when anybody has used less).
+        They are tried again when their user has used less, or when another application has ended (with limits on groups: when
+        anybody has used less). An application with an ask in flight is judged by itself: its own start does not count against it.
         """
-        group.entry = None
-        group.limited = True
-        self._limited[group] = None
+        bin_ = group.bin
+        if any(self._in_bin(name, bin_) for name in self.state.preemptions):
+            group.entry = None
+            group.limited = True
+            self._limited[group] = None
+        else:
+            bin_.top = None
+            bin_.asleep = bin_.limited = True
+            self._limited[bin_] = None
 
-    def _unlimit(self, group: Group) -> None:
-        if group.limited:
-            group.limited = False
-            del self._limited[group]
-            self._mark_group(group)
-            self._rouse(group)
+    def _in_bin(self, ask: str, bin_: Bin) -> bool:
+        """Tell whether the application of an ask waits in a bin."""
+        line = self.lines.get(self.state.asks[ask].application)
+        group = line.groups.get(bin_.demand) if line is not None else None
+        return group is not None and group.bin is bin_
 
-    def unblock(self, demand: Demand) -> None:
-        """Note that a demand may fit on a node again."""
+    def _unlimit(self, held: Group | Bin) -> None:
+        held.limited = False
+        del self._limited[held]
+        if isinstance(held, Group):
+            self._mark_group(held)
+            self._rouse(held)
+        else:
+            self._rouse_bin(held)
+
+    def unblock(self, demand: Demand, hope: list[int] | None = None) -> None:
+        """Note that a demand may fit on a node again, on which ones if that is known."""
         if demand.blocked:
             demand.blocked = False
+            demand.hope = hope
+            if hope is not None:
+                self.hoping[demand] = None
             del self.blocked[demand]
             self._free(demand)
+
+    def forget_hopes(self) -> None:
+        """Note that other nodes may have room too."""
+        for demand in self.hoping:
+            demand.hope = None
+        self.hoping.clear()
 
     def revive(self, columns: Columns) -> None:
         """Note that there are new columns, so that everything known about nodes is void."""
         self.columns = columns
         self.stirred = True
+        self.forget_hopes()
         for demand in tuple(self.blocked):
             self.unblock(demand)
 
@@ -364,15 +427,15 @@ class WaitingOrder(Walk):
 
     def _rouse(self, group: Group) -> None:
         """Wake the path of a group that has something new to offer."""
+        self._rouse_bin(group.bin)
+
+    def _rouse_bin(self, bin_: Bin) -> None:
         self.stirred = True
-        demand = group.demand
-        if demand.blocked:
+        demand = bin_.demand
+        lineage = bin_.leaf.lineage
+        if demand.blocked or bin_.limited or (demand.capped_at and any(demand in above.capped for above in lineage)):
             return
-        lineage = group.line.standing.lineage
-        if demand.capped_at and any(demand in above.capped for above in lineage):
-            return
-        if group.bin.asleep:
-            self._wake_bin(group.line.standing, group.bin)
+        if bin_.asleep:
+            self._wake_bin(bin_.leaf, bin_)
         for standing in lineage:
             self._wake(standing)
-

@@ -131,7 +131,7 @@ class Walk:
         """Let the first entry of a bin stand for it among the tops of the leaf."""
         bin_.top = bin_.heap[0]
         heappush(leaf.tops, bin_.top)
-        if len(leaf.tops) > 4 * len(leaf.bins) + 64:
+        if len(leaf.tops) > 4 * leaf.bin_count + 64:
             leaf.tops = sorted(one for one in leaf.tops if one[3].bin.top is one)
 
     def _settle_standing(self, standing: Standing) -> None:
@@ -184,13 +184,14 @@ class Walk:
 
     def _wake_bins(self, leaf: Standing) -> None:
         for demand in self._fresh(leaf):
-            bin_ = leaf.bins.get(demand)
-            if bin_ is not None and bin_.asleep:
-                self._wake_bin(leaf, bin_)
+            for bin_ in leaf.bins.get(demand, {}).values():
+                if bin_.asleep and not bin_.limited:
+                    self._wake_bin(leaf, bin_)
 
     def _wake_bin(self, leaf: Standing, bin_: Bin) -> None:
         """Put a bin back among the tops of its leaf."""
         bin_.asleep = False
+        bin_.top = None
         heap = bin_.heap
         while heap and heap[0][3].entry is not heap[0]:
             heappop(heap)
