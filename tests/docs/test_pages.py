@@ -1,0 +1,97 @@
+"""What the pages show works: commands, SQL, programs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from evsched.cli.main import run
+from projections.custom import CustomProjection
+from projections.read_model import ReadModel
+from tests.docs.pages import DOCS, blocks, commands
+from tests.replays.logs import LOG_ID, read, sealed, story
+
+NO = "exit code 1"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """Return a folder with the log of the demonstration."""
+    folder = tmp_path_factory.mktemp("demo")
+    assert run(["demo", "--keep", str(folder / "demo.db"), "--json"]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("page", ["debugging-by-replay.md", "auditing.md"])
+def test_every_command_of_a_page_runs(demo, page, monkeypatch, tmp_path, capsys):
+    """In order, in one folder, on the log of the demonstration; 1 is the answer where the page says so."""
+    (tmp_path / "demo.db").write_bytes((demo / "demo.db").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    if page == "auditing.md":
+        (tmp_path / "losses").mkdir()
+        (tmp_path / "losses" / "losses.sql").write_text(blocks(page, "sql")[-1])
+    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+    refused = {line.strip().partition("    #")[0].strip() for line in lines if NO in line}
+    called = 0
+    for command in commands(page):
+        if command.startswith("evsched demo"):
+            continue
+        assert run(shlex.split(command)[1:]) == (1 if command in refused else 0), f"{command}: {capsys.readouterr().err}"
+        called += 1
+    assert called >= 7
+    for program in blocks(page, "python"):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert "PreemptionDecided" in done.stdout, done.stdout
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Return the file of a read model."""
+    path = tmp_path_factory.mktemp("model") / "model.db"
+    made = ReadModel(path, LOG_ID)
+    for step in read(sealed(story())):
+        made.take(step)
+    made.commit()
+    made.close()
+    return path
+
+
+@pytest.mark.parametrize("sql", blocks("auditing.md", "sql")[:-1])
+def test_every_query_of_the_page_finds_something(model, sql):
+    """On a small history with preemption and quota enforcement."""
+    with closing(sqlite3.connect(model)) as connection:
+        assert connection.execute(sql).fetchone() is not None
+
+
+def test_the_projection_of_the_page_works(tmp_path):
+    """One victim of each kind."""
+    (tmp_path / "losses.sql").write_text(blocks("auditing.md", "sql")[-1])
+    projection = CustomProjection(tmp_path, tmp_path / "losses.db", LOG_ID)
+    for step in read(sealed(story())):
+        projection.take(step)
+    projection.commit()
+    projection.close()
+    with closing(sqlite3.connect(tmp_path / "losses.db")) as connection:
+        assert connection.execute("SELECT queue, day, lost FROM losses").fetchall()[0][:2] == ("root.test", "2026-01-01")
+
+
+def test_the_page_documents_every_table_and_column(model):
+    """Those that the file has, no more and no less."""
+    text = (DOCS / "auditing.md").read_text(encoding="utf-8")
+    documented = {}
+    for table, columns in re.findall(r"^\| `(\w+)` \| [^|]* \| (.*) \|$", text, re.MULTILINE):
+        documented[table] = re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", columns))
+    always = {"id", "from_seq", "from_time", "to_seq", "to_time"}
+    with closing(sqlite3.connect(model)) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for name in tables}
+    temporal = {name for name, columns in found.items() if always <= set(columns)}
+    shown = {name: [one for one in columns if name not in temporal or one not in always] for name, columns in found.items()}
+    assert shown == documented
