@@ -20,6 +20,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from events.vocabulary import (
     PreemptionDecided,
     QuotaPreemptionDecided,
 )
+from evsched.core.engine import Engine
 from replays.explain import explain_ask
 from replays.openb import read_pods
 from tests.kafka.broker import own_broker
@@ -189,7 +191,7 @@ def _report(history: History, pods: set[str]) -> Report:
     decided = history.only(PreemptionDecided, QuotaPreemptionDecided)
     preempted = {victim.id for event in decided for victim in event.victims}
     waiting = (pods - bound) & set(history.engine.state.asks)
-    reasons = Counter(explain_ask(history.engine, name).summary for name in sorted(waiting))
+    reasons = Counter(_reasons(history.engine, sorted(waiting)))
     asked = {event.ask for event in history.only(AskSubmitted)}
     rejected = [event for event in history.only(InputRejected) if isinstance(event.input, AskSubmitted)]
     return Report(
@@ -210,6 +212,17 @@ def _report(history: History, pods: set[str]) -> Report:
         acknowledged=0,
         digests=[history.digest],
     )
+
+
+def _reasons(engine: Engine, names: list[str]) -> Iterator[str]:
+    """Yield why each ask waits; equal asks of one application wait for the same reason, so one of them is looked into."""
+    known: dict[tuple[str, int, int], str] = {}
+    for name in names:
+        ask = engine.state.asks[name]
+        kind = (ask.application, ask.shape.index, ask.priority)
+        if kind not in known:
+            known[kind] = explain_ask(engine, name).summary
+        yield known[kind]
 
 
 def main() -> int:

@@ -23,7 +23,7 @@ from tests.service.inputs import ask, cluster, queues
 from tests.service.processes import Process
 from tests.service.virtual import VirtualClock, simulate
 
-SEEDS = 40
+SEEDS = 50
 KILLS = 10
 PACE = Pace(beat=0.5, lease=2.5, checkpoint_every=20)
 

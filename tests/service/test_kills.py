@@ -13,7 +13,7 @@ from events.vocabulary import LeaderStarted
 from tests.service.histories import check
 from tests.service.running import digest
 
-KILLS = 300
+KILLS = 250
 ROOT = Path(__file__).resolve().parents[2]
 
 
