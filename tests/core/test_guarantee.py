@@ -14,7 +14,7 @@ from evsched.core.yunikorn.cost import COSTS
 from evsched.core.yunikorn.guarantee import Plan
 from tests.core.clusters import NOW, built, clusters
 from tests.core.oracle import World
-from tests.core.seeded import wide_cluster
+from tests.core.wide import wide_cluster
 from tests.examples import examples
 
 

@@ -13,7 +13,7 @@ from evsched.core import snapshot
 from evsched.core.engine import Engine
 from tests.core.clusters import NOW, built
 from tests.core.oracle import World
-from tests.core.seeded import wide_cluster
+from tests.core.wide import wide_cluster
 from tests.examples import examples
 
 seeds = st.integers(0, 2**32)
