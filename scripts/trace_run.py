@@ -219,7 +219,7 @@ def _reasons(engine: Engine, names: list[str]) -> Iterator[str]:
     known: dict[tuple[str, int, int], str] = {}
     for name in names:
         ask = engine.state.asks[name]
-        kind = (ask.application, ask.shape.index, ask.priority)
+        kind = (ask.application, ask.shape, ask.priority)
         if kind not in known:
             known[kind] = explain_ask(engine, name).summary
         yield known[kind]
