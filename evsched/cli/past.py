@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -31,6 +32,7 @@ Snapshots = Annotated[
 ]
 
 STEPS_BETWEEN_SIGNS = 200
+COLLECT_AFTER = 50_000
 _PLAIN = re.compile(r"[a-z0-9-]{1,63}")
 
 
@@ -65,6 +67,8 @@ async def history_of(where: Where, snapshots: Path | None = None) -> AsyncIterat
         snapshots: Folder of snapshots of any logs; None: that of your data directory.
     """
     async with log_of(where) as log:
+        # A large state is made of many objects that stay; looking through them for garbage again and again would double the time.
+        gc.set_threshold(COLLECT_AFTER)
         history = History(log, None, say)
         store = snapshot_store(snapshots, await history.log_id())
         if store is not None:
