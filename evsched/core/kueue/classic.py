@@ -13,6 +13,7 @@ both cases all the rest of a group is dropped at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -224,15 +225,18 @@ def _reason(wanted: Wanted, entry: Entry, *, advantaged: bool) -> str:
 def _enough(trial: Trial, wanted: Wanted, sources: Sources, targets: list[Target], *, borrowing: bool) -> bool:
     """Tell whether the request could fit once every queue gave all it can; False ends a search that cannot succeed.
 
-    Each queue is emptied by itself until it is within its quotas, without looking at the cohorts between, so that at least as
-    much goes as in any attempt.
+    Each queue is emptied by itself, without looking at the cohorts between, so that at least as much goes as in any attempt: in
+    order until it is within its quotas where it has one group, wholly where its groups would have to be merged first.
     """
     empty = trial.copy()
     put_back(empty, targets)
     contested, pairs_of = wanted.contested, wanted.candidates.pairs
-    for source in (*sources.advantaged, *sources.plain):
+    others = (*sources.advantaged, *sources.plain)
+    several = Counter(source.queue for source in others)
+    for source in others:
+        merged = several[source.queue] > 1
         for entry in (*source.group.leaving, *source.group.staying):
-            if not empty.above(source.queue, contested):
+            if not merged and not empty.above(source.queue, contested):
                 break
             empty.remove(source.queue, pairs_of(entry[4]))
     for group in sources.own:

@@ -182,14 +182,18 @@ class _Run:
         return fits
 
     def _enough(self, cursors: dict[Quota, Cursor]) -> bool:
-        """Tell whether the ask could fit if every queue gave all its candidates, those left to the second strategy included."""
+        """Tell whether the ask could fit if all candidates went, those left to the second strategy included.
+
+        Where a queue stops to borrow is not looked at: which of its candidates go before depends on their shares.
+        """
         wanted = self.wanted
         empty = self.trial.copy()
         empty.remove(wanted.queue, wanted.request)
         pairs_of = wanted.candidates.pairs
         for queue, cursor in (*self.retry.items(), *cursors.items()):
+            total: dict[int, int] = {}
             for entry in cursor.rest():
-                if queue is not wanted.queue and share_of(queue, empty.usage(queue)) < 0:
-                    break
-                empty.remove(queue, pairs_of(entry[4]))
+                for index, amount in pairs_of(entry[4]):
+                    total[index] = total.get(index, 0) + amount
+            empty.remove(queue, total.items())
         return empty.fits(wanted.queue, wanted.request)
