@@ -16,6 +16,7 @@ from evsched.core.placement_rules import placement_problems
 from evsched.core.problem import Problem
 from evsched.core.quantity import MAX_INT64, format_amount
 from evsched.core.settings import QueueSettings, resolve
+from evsched.core.yunikorn.cost import COSTS
 
 MAX_QUEUE_DEPTH = 32
 """Queues below queues, root included."""
@@ -56,6 +57,9 @@ def queue_problems(spec: YunikornSpec) -> list[Problem]:
     if not spec.root.parent:
         found.append(Problem("queue root", "parent", "queue root: is a leaf, expected it to hold queues"))
     found += _amounts(subject, "preemption.pace.resources", spec.pace.max_resources, "at most preempted")
+    if spec.cost not in COSTS:
+        wrong = f"{subject}: found preemption.cost {spec.cost[:64]!r}, expected one of {', '.join(sorted(COSTS))}"
+        found.append(Problem(subject, "preemption.cost", wrong))
     too_large = _too_large(spec.root)
     if too_large is not None:
         return [*found, too_large]
