@@ -10,7 +10,7 @@ try again; it stops and says where.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Literal
 
@@ -146,6 +146,19 @@ class Member:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
 
+    async def _unless_stopped(self, work: Coroutine[None, None, None]) -> bool:
+        """Do some work, which may be cancelled anywhere, and return True; False when this process was stopped first."""
+        working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                await working
+            return working.done()
+        finally:
+            for task in (working, stopping):
+                task.cancel()
+            await asyncio.gather(working, stopping, return_exceptions=True)
+
     # -------------------------------------------------------------------------------------------------------------- standby
 
     async def _follow(self) -> Warm:
@@ -155,7 +168,8 @@ class Member:
         if self._warm is None:
             self._warm = await self._snapshots.begin(log)
         warm = self._warm
-        await warm.catch_up(log)
+        if not await self._unless_stopped(warm.catch_up(log)):
+            return warm
         self._on_built()
         self.role = "standby"
         self._log.info("following", frame=warm.reader.head.frame, events=warm.engine.state.seq)

@@ -10,6 +10,7 @@ from events.errors import StreamError
 from events.streams import open_streams
 from events.streams.protocols import Streams
 from events.vocabulary import LeaderStarted
+from tests.kafka.properties import sasl_plain
 from tests.service.histories import History, check
 from tests.service.inputs import ask, cluster, release
 from tests.service.running import Running, digest, wait_until
@@ -26,8 +27,8 @@ def run(tmp_path):
     """Return a function that starts `evsched run`; all are killed in the end."""
     with ExitStack() as stack:
 
-        def start(url, *options, name="run"):
-            running = Running(tmp_path, "run", "--log", url, "--create-topics", *options, name=name)
+        def start(url, *options, name="run", **environment):
+            running = Running(tmp_path, "run", "--log", url, "--create-topics", *options, name=name, environment=environment)
             stack.callback(running.kill)
             return running.start()
 
@@ -180,3 +181,19 @@ async def test_four_partitions_on_two_processes(run, kafka_bootstrap, kafka_topi
             history = await finish(streams, first, second)
             assert {event.leader for event in history.only(LeaderStarted)}
             assert await asyncio.to_thread(digest, url, number, "--partition", str(number)) == history.digest
+
+
+async def test_a_broker_that_wants_a_password(run, own_kafka, kafka_topic_name, tmp_path):
+    """With the right one it leads; with another it ends with code 3; neither is ever said."""
+    broker = await asyncio.to_thread(own_kafka, sasl_plain({"evsched": "right-secret"}))
+    url = f"kafka://{broker.bootstrap}/{kafka_topic_name}"
+    options = ("--kafka-protocol", "SASL_PLAINTEXT", "--kafka-mechanism", "PLAIN", "--kafka-username", "evsched")
+    secret = tmp_path / "password"
+    secret.write_text("right-secret\n")
+    refused = run(url, *options, name="refused", EVSCHED_KAFKA_PASSWORD="wrong-secret")
+    accepted = run(url, *options, name="accepted", EVSCHED_KAFKA_PASSWORD_FILE=str(secret))
+    await until(lambda: accepted.leading() == {0}, 30, accepted)
+    assert await asyncio.to_thread(refused.wait, 60) == 3
+    assert await asyncio.to_thread(accepted.stop) == 0
+    assert "Authentication" in refused.said()
+    assert "-secret" not in refused.said() + accepted.said()

@@ -352,3 +352,26 @@ def test_a_log_whose_tail_was_lost_is_left_alone():
         assert "ends" in second.member.failure.reason
 
     simulate(story())
+
+
+def test_it_can_be_stopped_while_it_rebuilds():
+    """A long log is not read to its end first, and nothing is led."""
+
+    async def story():
+        world = World()
+        first = world.start()
+        await world.propose(*cluster())
+        await asyncio.sleep(1)
+        await first.stop()
+        second = world.start()
+        second.paused = True
+        await asyncio.sleep(5)
+        second.member.stop()
+        await asyncio.sleep(0.01)
+        second.resume()
+        await second.task
+        assert second.member.role == "stopped"
+        history = await world.end()
+        assert len(history.only(LeaderStarted)) == 1
+
+    simulate(story())
