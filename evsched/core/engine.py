@@ -169,7 +169,11 @@ class Engine:
                     raise AssertionError(message)
             elif cycle is not None and cycle <= step.time:
                 step.due = cycle
+                before = state.seq
                 family.cycle(step)
+                if state.seq == before:
+                    message = f"cycle due at {cycle}: wrote no event, so it would be due for ever"
+                    raise AssertionError(message)
             else:
                 break
         step.due = None
