@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 
 import pytest
@@ -11,11 +12,14 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from events.chain import Head, Step
 from events.configuration import QueueSpec, YunikornSpec
+from events.streams import open_log
 from evsched.core.engine import Engine
 from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections import asof, read_model
 from projections.read_model import ReadModel, Rebuild, RebuildNeeded
+from replays.history import History
+from replays.recordings import recordings, versions
 from tests.core.histories import START, configurations, first_step, histories, settle
 from tests.examples import examples
 
@@ -221,3 +225,20 @@ def test_a_kill_at_every_statement_of_a_rebuild_leaves_the_old_file_as_it_was(tm
     assert lives >= 10
     check_every_moment(path, steps)
     assert not list(tmp_path.glob("*.rebuild*"))
+
+
+@pytest.mark.parametrize("recording", recordings(versions()[-1]), ids=lambda one: one.file)
+def test_tables_and_state_agree_on_every_recorded_log(tmp_path, recording):
+    """Logs of both policy families, with every kind of decision that the seeds know."""
+    steps = asyncio.run(read_all(str(versions()[-1] / recording.file)))
+    model = ReadModel(tmp_path / "model.db", steps[0].head.log_id)
+    for step in steps:
+        model.take(step)
+    model.commit()
+    model.close()
+    check_every_moment(tmp_path / "model.db", steps)
+
+
+async def read_all(path):
+    """Return the steps of an exported log."""
+    return [step async for step in History(open_log(path)).steps()]
