@@ -51,6 +51,8 @@ async def at(
     wanted = moment_of(moment)
     async with history_of(where, snapshots) as history:
         state = (await history.at(wanted)).state
+    if wanted.seq is not None and wanted.seq > state.seq:
+        say(f"event {wanted.seq}: the log does not go that far yet")
     rows = VIEWS[view](state)
     if queue is not None:
         rows = [row for row in rows if f"{row.get('queue', '')}.".startswith(f"{queue}.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import aclosing
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import msgspec
@@ -13,9 +14,11 @@ from events.chain import ChainReader, Step
 from events.cloudevents import rfc3339
 from events.streams.reading import follow_steps
 from events.vocabulary import AnyEvent
-from evsched.cli.answers import NO, emit, say
+from evsched.cli.answers import NO, CommandError, emit, say
 from evsched.cli.logs import HERE, Where, log_of, steps_of
 from evsched.cli.options import Json
+
+EVENT_TYPES = tuple(sorted(kind.__name__ for kind in AnyEvent.__args__))
 
 app = App(name="log", help="Read the log, follow it, export it, check it.")
 
@@ -46,6 +49,7 @@ async def show(
         types: Names of event types.
         json: One event a line, with the time and number of its frame.
     """
+    _known(types)
     shown = 0
     async with log_of(where) as opened, aclosing(steps_of(opened)) as steps:  # type: ignore[type-var]
         async for step in steps:
@@ -78,6 +82,7 @@ async def tail(
         types: Names of event types.
         json: One event a line, with the time and number of its frame.
     """
+    _known(types)
     reader = ChainReader()
     async with log_of(where) as opened:
         kept: list[tuple[Step, AnyEvent]] = []
@@ -91,6 +96,15 @@ async def tail(
             async for batch in batches:
                 for step in batch:
                     _print(step, step.events, types, json=json)
+
+
+def _known(types: list[str] | None) -> None:
+    """Refuse the name of an event type that there is not, or nothing would ever be shown."""
+    for name in types or ():
+        if name not in EVENT_TYPES:
+            near = get_close_matches(name, EVENT_TYPES, n=1)
+            expected = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(EVENT_TYPES)}"
+            raise CommandError(f"--type {name}: no such event type; {expected}")
 
 
 def _print(step: Step, events: Iterable[AnyEvent], types: list[str] | None, *, json: bool) -> int:

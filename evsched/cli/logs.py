@@ -14,7 +14,7 @@ from urllib.parse import quote
 from cyclopts import Group, Parameter
 
 from events.chain import ChainReader, Step
-from events.errors import CallerError, StreamError
+from events.errors import CallerError, StreamError, StreamMissing, UnknownScheme
 from events.streams import EventLog, Streams, open_log, open_streams
 from events.streams.reading import read_steps
 from events.streams.security import KafkaSecurity
@@ -88,6 +88,11 @@ class Where(Reach):
 
 FILE_SUFFIXES = {".db", ".sqlite", ".sqlite3"}
 """Endings of a path that is taken for an embedded log."""
+
+ADDRESSES = (
+    "kafka://HOST:PORT/NAME, sqlite:///PATH, a path that ends in .db, or for what only reads one in .jsonl or .jsonl.zst"
+)
+MAKERS = "`evsched run` makes an embedded log, `evsched topics create` one on Kafka, `evsched demo --keep FILE.db` one to try"
 
 HERE = Where()
 """The default log."""
@@ -165,4 +170,7 @@ async def steps_of(log: EventLog, reader: ChainReader | None = None) -> AsyncIte
 
 def as_command_error(error: StreamError) -> CommandError:
     """Return what the command says: misuse where the caller is at fault, unreachable or damaged otherwise."""
-    return CommandError(str(error), MISUSE if isinstance(error, CallerError) else UNREACHABLE)
+    if isinstance(error, UnknownScheme):
+        return CommandError(f"--log {error.url}: not understood, expected {ADDRESSES}")
+    hint = f" ({MAKERS})" if isinstance(error, StreamMissing) else ""
+    return CommandError(f"{error}{hint}", MISUSE if isinstance(error, CallerError) else UNREACHABLE)

@@ -8,6 +8,7 @@ damaged, 70 when evsched itself is (a bug), and 130 after Ctrl-C.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
-from evsched.cli.answers import CRASHED, INTERRUPTED, MISUSE, CommandError, say, say_error
+from evsched.cli.answers import CRASHED, INTERRUPTED, MISUSE, CommandError, paper, say, say_error
 
 COMMANDS = {
     "run": ("evsched.cli.run:run", "Run the scheduler: lead where nobody does, stand by elsewhere."),
@@ -61,6 +62,8 @@ def command_line(arguments: Sequence[str]) -> App:
         exit_on_error=False,
         print_error=False,
         help_on_error=False,
+        # Help for a pager that is closed early must not fail; quick commands need no console of their own.
+        console=paper() if not arguments or {"--help", "-h"} & set(arguments) else None,
     )
     for name, (path, line) in COMMANDS.items():
         app.command(path, name=name, help=None if name in arguments else line)
@@ -80,6 +83,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     debug = "--debug" in tokens or os.environ.get("EVSCHED_DEBUG", "0") not in {"", "0"}
     tokens = [one for one in tokens if one != "--debug"]
+    if not debug:
+        # The Kafka client talks of everything it tries; what comes of it is said once, by the command.
+        logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     try:
         answer = command_line(tokens)(tokens)
     except CommandError as error:
@@ -95,6 +101,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; nothing more can be written, not even when Python closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # A file or folder that cannot be used as it was asked for: no room, no right, no such folder.
+        if debug:
+            say("".join(traceback.format_exception(error)).rstrip())
+        say_error(f"{error.filename or 'output'}: {error.strerror or error}")
+        return MISUSE
     except Exception as error:  # noqa: BLE001 - a bug must not look like the answer no
         _say_bug(error, debug=debug)
         return CRASHED

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from events.chain import ChainReader
 from events.streams import EventLog
 from events.streams.reading import follow_steps, read_steps
 from events.vocabulary import AnyInput, InputRejected
+from evsched.cli.answers import say
 from evsched.cli.logs import Where, streams_of
 
 ACCEPTED = "accepted"
 BATCH = 500
+
+UNANSWERED = "no answer yet; does `evsched run` run on this log? Ctrl-C ends the waiting, and what was proposed stays"
+REMARK_S = 3.0
+"""Seconds without an answer after which a person is told why that may be."""
 
 
 async def propose(where: Where, inputs: Sequence[AnyInput], source: str, *, wait: bool) -> list[tuple[int, str]]:
@@ -31,8 +38,19 @@ async def propose(where: Where, inputs: Sequence[AnyInput], source: str, *, wait
         positions: list[int] = []
         for begin in range(0, len(inputs), BATCH):
             positions += await streams.inbox.propose(inputs[begin : begin + BATCH], source)
-        answers = await answered(streams.log, reader, inputs) if wait else {}
+        with remark(REMARK_S, UNANSWERED):
+            answers = await answered(streams.log, reader, inputs) if wait else {}
     return [(position, answers.get(one.proposal, "")) for one, position in zip(inputs, positions, strict=True)]
+
+
+@contextmanager
+def remark(seconds: float, sentence: str) -> Iterator[None]:
+    """Say something if what is done inside takes longer than this."""
+    waiting = asyncio.get_running_loop().call_later(seconds, say, sentence)
+    try:
+        yield
+    finally:
+        waiting.cancel()
 
 
 async def answered(log: EventLog, reader: ChainReader, inputs: Iterable[AnyInput]) -> dict[str, str]:

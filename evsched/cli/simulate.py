@@ -45,7 +45,7 @@ def simulate(
             scenario = read_scenario(path)
             document = run_scenario(scenario)
         except ScenarioError as error:
-            say_error(f"{error.problem if str(path) == error.file else error} ({path})")
+            say_error(f"{path}: {error.problem if str(path) == error.file else error}")
             broken += 1
             continue
         wanted = scenario.expect if against == "expect" else scenario.observed

@@ -27,7 +27,7 @@ async def verify(
     """Decide the whole log again and compare, event by event, with what it holds.
 
     Exits 0 when nothing differs, 1 at the first difference, which is shown with both versions and the state around it, and 3
-    when the log is damaged, with the place.
+    when the log is damaged, with the place. An empty log proves nothing: exit 1.
 
     **Examples**
 
@@ -54,6 +54,9 @@ async def verify(
     if outcome.damage is not None:
         say_error(str(outcome.damage))
         return UNREACHABLE
+    if not outcome.head.frame:
+        say_error("log: is empty, so nothing was verified")
+        return NO
     return DONE if outcome.difference is None else NO
 
 

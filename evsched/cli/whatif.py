@@ -235,5 +235,5 @@ def _ask(path: Path) -> AskSubmitted:
             }
         return msgspec.convert(found, AskSubmitted)
     except (OSError, yaml.YAMLError, msgspec.ValidationError, QuantityError) as error:
-        message = f"ask {path}: {error}"
+        message = f"ask {path}: {getattr(error, 'strerror', None) or error}"
         raise CommandError(message) from error

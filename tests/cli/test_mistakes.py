@@ -1,0 +1,109 @@
+"""What a person types wrongly, and what they are told: the exit code says whose fault it is, the sentence what and where."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from evsched.cli import main, proposing
+from evsched.cli.main import run
+
+MISTAKES = {
+    "a command that is not there": (["stauts"], 2, 'Did you mean "status"'),
+    "a log that is not there": (["status", "--log", "nope.db"], 3, "nope.db: does not exist, create it first (`evsched run`"),
+    "an address of no kind": (["status", "--log", "nope"], 2, "--log nope: not understood, expected kafka://"),
+    "a broker that is not there": (["status", "--log", "kafka://127.0.0.1:9/x"], 3, "stream x-log: unreachable"),
+    "an exported log that is none": (["verify", "--log", "text.jsonl"], 3, "line 1 of the file is not the beginning"),
+    "a text for a log": (["status", "--log", "text.db"], 3, "text.db: SQLITE_NOTADB"),
+    "nobody of that name": (["explain", "nobody", "--log", "demo.db"], 1, "nothing is called nobody"),
+    "a moment that is none": (["at", "yesterday", "--log", "demo.db"], 2, "moment 'yesterday': expected a seq"),
+    "an event that is still to come": (["at", "999", "--log", "demo.db"], 0, "event 999: the log does not go that far yet"),
+    "a slip in an event type": (["log", "show", "--type", "NodeRemove", "--log", "demo.db"], 2, "did you mean NodeRemoved?"),
+    "an event type of no kind": (["log", "show", "--type", "x", "--log", "demo.db"], 2, "expected one of AllocationBound, "),
+    "an expression that is none": (["bisect", "ask foo", "--log", "demo.db"], 2, "expression: found 'ask foo', expected"),
+    "a scenario that is not there": (["simulate", "nope.yaml"], 2, "nope.yaml: No such file"),
+    "a configuration not there": (["whatif", "--config", "nope.yaml", "--log", "demo.db"], 2, "nope.yaml: cannot be read"),
+    "an ask that is not there": (["plan", "nope.yaml", "--log", "demo.db"], 2, "ask nope.yaml: No such file"),
+    "proposals that are none": (["submit", "text.jsonl", "--log", "demo.db"], 2, "text.jsonl:1: "),
+    "an audit without a read model": (["audit", "who-preempted", "--log", "demo.db"], 2, "evsched project rebuild"),
+    "an empty cluster partition": (["verify", "--partition", "7", "--log", "demo.db"], 1, "is empty, so nothing was verified"),
+    "a folder that is a file": (["demo", "--keep", "text.db/x.db"], 2, "text.db"),
+}
+
+
+@pytest.fixture(scope="module")
+def demo_log(tmp_path_factory):
+    """Return the file with the log of the demonstration."""
+    path = tmp_path_factory.mktemp("demo") / "demo.db"
+    assert run(["demo", "--keep", str(path), "--json"]) == 0
+    return path
+
+
+@pytest.fixture
+def folder(demo_log, tmp_path, monkeypatch, capsys):
+    """Return a folder to work in, with the log of the demonstration and two files that are nothing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    shutil.copy(demo_log, "demo.db")
+    for name in ("text.jsonl", "text.db"):
+        (tmp_path / name).write_text("no such thing\n" * 100)
+    capsys.readouterr()
+    return tmp_path
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_answered(folder, mistake, capsys):
+    """By the code of whose fault it is and a sentence; never by a traceback."""
+    arguments, code, sentence = MISTAKES[mistake]
+    assert run(arguments) == code
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert "Traceback" not in said
+
+
+def test_a_bug_is_told_from_the_answer_no(monkeypatch, capsys):
+    """It exits with 70 and one sentence; the traceback is shown to those who ask for it."""
+    monkeypatch.setitem(main.COMMANDS, "status", ("tests.cli.test_mistakes:broken", "Broken."))
+    monkeypatch.delenv("EVSCHED_DEBUG", raising=False)
+    assert run(["status"]) == 70
+    said = capsys.readouterr().err
+    assert said.startswith("evsched: a bug in evsched: ZeroDivisionError: ")
+    assert "Traceback" not in said
+    assert run(["status", "--debug"]) == 70
+    assert "Traceback" in capsys.readouterr().err
+    monkeypatch.setenv("EVSCHED_DEBUG", "1")
+    assert run(["status"]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def broken() -> None:
+    """Be a command with a bug."""
+    raise ZeroDivisionError("integer division")
+
+
+@pytest.mark.parametrize("arguments", [["log", "show"], ["at", "end", "asks"], ["diff", "start"], ["--help"], ["log", "--help"]])
+def test_a_reader_may_have_seen_enough(folder, arguments):
+    """Output into a pipe that is closed early, as by `head`, is no failure."""
+    where = [] if "--help" in arguments else ["--log", "demo.db"]
+    command = " ".join([sys.executable, "-c", "'from evsched.cli.main import main; main()'", *arguments, *where])
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | head -c 1 > /dev/null; exit ${{PIPESTATUS[0]}}"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(main.Path(main.__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Broken" not in done.stderr
+
+
+async def test_who_waits_for_an_answer_is_told_why(capsys):
+    """After a while without one, but not when it comes at once."""
+    with proposing.remark(0.0, "no answer yet"):
+        await proposing.asyncio.sleep(0.01)
+    with proposing.remark(60.0, "too long"):
+        pass
+    assert capsys.readouterr().err == "no answer yet\n"
