@@ -167,7 +167,14 @@ class NodeColumns:
     def fits_any(self, rows: list[int], pairs: Pairs) -> bool:
         """Tell whether these amounts fit into what anybody may take of one of some nodes; `settle` first."""
         if len(rows) <= FEW:
-            return any(self.fits_in(row, pairs) for row in rows)
+            for row in rows:
+                rest = self._rest[row]
+                for index, amount in pairs:
+                    if rest[index] < amount:
+                        break
+                else:
+                    return True
+            return False
         fits = self.schedulable[rows]
         for index, amount in pairs:
             fits &= self.available[index][rows] >= amount

@@ -180,8 +180,7 @@ class WaitingOrder(Walk):
             line.peers = (application.user, application.groups, bool(application.allocations))
         return line
 
-    @staticmethod
-    def _bin(line: Line, demand: Demand) -> Bin:
+    def _bin(self, line: Line, demand: Demand) -> Bin:
         """Return the bin for one more group of a line."""
         standing = line.standing
         here = standing.bins.setdefault(demand, {})
@@ -190,6 +189,8 @@ class WaitingOrder(Walk):
             bin_ = here[line.peers] = Bin(standing, demand, line.peers)
             standing.bin_count += 1
         bin_.groups += 1
+        if bin_.limited and any(self.state.asks[name].application == line.application.id for name in self.state.preemptions):
+            self._unlimit(bin_)  # judged by itself, see `limit`
         return bin_
 
     def _leave(self, bin_: Bin) -> None:
