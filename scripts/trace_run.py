@@ -220,6 +220,10 @@ def _reasons(engine: Engine, names: list[str]) -> Iterator[str]:
     for name in names:
         ask = engine.state.asks[name]
         kind = (ask.application, ask.shape, ask.priority)
+        if name in engine.state.preemptions:
+            # What it waits for is its own.
+            yield explain_ask(engine, name).summary
+            continue
         if kind not in known:
             known[kind] = explain_ask(engine, name).summary
         yield known[kind]
