@@ -50,11 +50,13 @@ class Plan(NamedTuple):
 
     Attributes:
         cut: The search ended at its budget: a cheaper plan may exist.
+        withdrawn: Asks in flight whose preemption must be withdrawn first (required node only).
     """
 
     node: str
     victims: tuple[Allocation, ...]
     cut: bool
+    withdrawn: tuple[str, ...] = ()
 
 
 class Failure(NamedTuple):
@@ -141,6 +143,9 @@ class _Case:
                 failure = Failure("law2", f"queue {path}: on no node do its lawful victims make room together (law 2)")
             elif failure.code == "no-victims":
                 failure = Failure("node-short", f"queue {path}: on no node do its lawful victims make enough room")
+        if page is not None:
+            # It could have nobody go because it needs nobody: for one that wants more that says nothing.
+            failure = failure._replace(code="elsewhere")
         return failure._replace(cut=self.cut)
 
     # -------------------------------------------------------------------------------------------------- node by node

@@ -46,7 +46,7 @@ def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
         found = _Search(state, cost, ask, node).run(kept, withdrawn)
         cut = cut or found.cut
         if found.plan is not None:
-            return Plan(node.name, tuple(candidate.allocation for candidate in found.plan), cut)
+            return Plan(node.name, tuple(candidate.allocation for candidate in found.plan), cut, withdrawn)
         if not flying:
             break
     return Failure("node-short", f"node {node.name}: tasks that may be preempted there do not make enough room", cut)
@@ -67,15 +67,13 @@ def make_way(step: Step, ask: Ask, plan: Plan) -> None:
         pairs = state.types.shapes[ask.shape].pairs
         return any(amount > _room(state, node, index, node.reserved, ask.id) + given.get(index, 0) for index, amount in pairs)
 
+    for other in plan.withdrawn:
+        victims = tuple(state.preemptions[other].waiting_for)
+        step.emit(v.PreemptionWithdrawn, cause=ask.seq, ask=other, victims=victims, reason=reason, node_lost=True)
     others = [other for other in reversed(node.reserved) if other != ask.id and not _stays(state, node, other)]
     for other in others:
         if other not in state.preemptions and in_the_way():
             step.emit(v.ReservationReleased, cause=ask.seq, ask=other, node=node.name, reason=reason)
-    if in_the_way():
-        for other in others:
-            if other in state.preemptions:
-                victims = tuple(state.preemptions[other].waiting_for)
-                step.emit(v.PreemptionWithdrawn, cause=ask.seq, ask=other, victims=victims, reason=reason, node_lost=True)
     if not plan.victims and state.reservations.get(ask.id) != node.name:
         step.emit(v.NodeReserved, cause=ask.seq, ask=ask.id, node=node.name)
 
