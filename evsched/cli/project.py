@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import sqlite3
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,8 +63,8 @@ async def run(*, where: Where = HERE, db: Db = None, sql: Sql = None) -> None:
             await follower.catch_up(reader)
             await _until_told(follower, reader, f"{path}: follows {log.name} from event {projection.at.next_seq} on")
             say(f"{path}: stopped after event {projection.at.next_seq - 1}")
-        except RebuildNeeded as error:
-            raise _advice(error) from error
+        except (RebuildNeeded, sqlite3.Error) as error:
+            raise _advice(path, error) from error
         finally:
             projection.close()
 
@@ -132,6 +133,8 @@ async def _rebuild_own(log: EventLog, log_id: str, path: Path, sql: Path) -> int
     try:
         with meter("reading the log", await end_of(log)) as advance:
             await Follower(projection, log, advance).catch_up(ChainReader())
+    except sqlite3.Error as error:
+        raise CommandError(f"projection {sql}: {error}") from error
     finally:
         projection.close()
     remove(path)
@@ -187,11 +190,11 @@ def _opened(path: Path, log_id: str, sql: Path | None) -> ReadModel | CustomProj
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         return ReadModel(path, log_id) if sql is None else CustomProjection(sql, path, log_id)
-    except RebuildNeeded as error:
-        raise _advice(error) from error
+    except (RebuildNeeded, sqlite3.Error) as error:
+        raise _advice(path, error) from error
     except ProjectionInvalid as error:
         raise CommandError(str(error)) from error
 
 
-def _advice(error: RebuildNeeded) -> CommandError:
-    return CommandError(f"{error} (make it anew with `evsched project rebuild`)")
+def _advice(path: Path, error: RebuildNeeded | sqlite3.Error) -> CommandError:
+    return CommandError(f"{path}: {error} (make it anew with `evsched project rebuild`)")

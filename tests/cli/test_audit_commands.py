@@ -130,6 +130,13 @@ def test_what_is_wrong_is_said(url, tmp_path, capsys):
     assert "evsched project rebuild" in capsys.readouterr().err
     (tmp_path / "text.db").write_text("no database")
     assert run(["audit", "who-preempted", "--db", str(tmp_path / "text.db")]) == 2
+    assert run(["project", "run", "--db", str(tmp_path / "text.db")]) == 2
+    assert "file is not a database" in capsys.readouterr().err
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "p.sql").write_text(LOSSES.replace("INTO losses", "INTO c"))
+    assert run(["project", "rebuild", "--sql", str(tmp_path / "bad"), "--db", str(tmp_path / "own.db")]) == 2
+    assert "no such table: c" in capsys.readouterr().err
+    assert not (tmp_path / "own.db").exists()
 
 
 def test_a_projection_of_ones_own_is_made_followed_and_made_anew(url, tmp_path, capsys):

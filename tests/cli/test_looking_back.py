@@ -126,3 +126,27 @@ def test_bisect_finds_the_first_event_and_shows_what_was_around_it(log, forged, 
     assert documents(capsys)[0]["seq"] == 21
     assert run(["bisect", f"digest != {log}", "--log", log]) == 1
     assert run(["bisect", "digest", "--log", log]) == 2
+
+
+def test_everything_works_on_kafka_too(kafka_bootstrap, kafka_topic_name, tmp_path, monkeypatch, capsys):
+    """The log is the same there: verify, time travel, the read model, an export and an import."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    path = written_to(tmp_path / "story.jsonl", story())
+    url = f"kafka://{kafka_bootstrap}/{kafka_topic_name}"
+    assert run(["topics", "create", "--log", url]) == 0
+    assert run(["log", "import", path, "--log", url]) == 0
+    assert run(["verify", "--log", url]) == 0
+    assert "no difference" in capsys.readouterr().out
+    assert run(["at", "-16s", "queues", "--json", "--queue", "root.test", "--log", url]) == 0
+    assert documents(capsys)[0]["usage"] == {"vcore": 8000}
+    assert run(["bisect", "allocation", "test-4", "told", "--json", "--log", url]) == 0
+    assert documents(capsys)[0]["seq"] == 21
+    assert run(["bisect", f"digest != {path}", "--log", url]) == 1
+    assert run(["project", "rebuild", "--log", url]) == 0
+    capsys.readouterr()
+    assert run(["audit", "preemptions-for", "--json", "--log", url]) == 0
+    assert [row["ask"] for row in documents(capsys)] == ["prod-1"]
+    again = str(tmp_path / "again.jsonl")
+    assert run(["log", "export", again, "--log", url]) == 0
+    assert run(["log", "check", "--json", "--log", again]) == 0
+    assert documents(capsys)[-1]["events"] == 35
