@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from events.chain import ChainReader
 from events.streams import EventLog
 from events.streams.reading import follow_steps, read_steps
-from events.vocabulary import AnyInput, InputRejected
+from events.vocabulary import AnyEvent, AnyInput, InputRejected
 from evsched.cli.answers import say
 from evsched.cli.logs import Where, streams_of
 
@@ -24,6 +24,9 @@ REMARK_S = 3.0
 async def propose(where: Where, inputs: Sequence[AnyInput], source: str, *, wait: bool) -> list[tuple[int, str]]:
     """Send proposals and return the position of each, with its answer when it was waited for (else an empty text).
 
+    What was answered before, because the same id was sent once already, has the answer that it got then: who tries again after
+    a failure learns what came of it.
+
     Args:
         where: Which log.
         inputs: Each with its own id.
@@ -32,14 +35,19 @@ async def propose(where: Where, inputs: Sequence[AnyInput], source: str, *, wait
     """
     async with streams_of(where, create=True) as streams:
         reader = ChainReader()
+        missing = {proposed.proposal for proposed in inputs}
+        before: dict[str, str] = {}
         if wait:
-            async for _ in read_steps(streams.log, reader):
-                pass
+            async for steps in read_steps(streams.log, reader):
+                for step in steps:
+                    before = _answers(step.events, missing) | before  # the first answer is the one that counts
         positions: list[int] = []
         for begin in range(0, len(inputs), BATCH):
             positions += await streams.inbox.propose(inputs[begin : begin + BATCH], source)
-        with remark(REMARK_S, UNANSWERED):
-            answers = await answered(streams.log, reader, inputs) if wait else {}
+        answers: dict[str, str] = {}
+        if wait:
+            with remark(REMARK_S, UNANSWERED):
+                answers = await answered(streams.log, reader, inputs) | before
     return [(position, answers.get(one.proposal, "")) for one, position in zip(inputs, positions, strict=True)]
 
 
@@ -61,16 +69,22 @@ async def answered(log: EventLog, reader: ChainReader, inputs: Iterable[AnyInput
         return answers
     async for steps in follow_steps(log, reader):
         for step in steps:
-            for event in step.events:
-                if isinstance(event, InputRejected):
-                    name, answer = event.proposal or _id_in(event), event.reason
-                else:
-                    name, answer = getattr(event, "proposal", ""), ACCEPTED
-                if name in missing:
-                    missing.discard(name)
-                    answers[name] = answer
-        if not missing:
+            answers |= _answers(step.events, missing)
+        if missing <= answers.keys():
             break
+    return answers
+
+
+def _answers(events: Iterable[AnyEvent], wanted: Collection[str]) -> dict[str, str]:
+    """Return what these events answer to the proposals that are wanted."""
+    answers: dict[str, str] = {}
+    for event in events:
+        if isinstance(event, InputRejected):
+            name, answer = event.proposal or _id_in(event), event.reason
+        else:
+            name, answer = getattr(event, "proposal", ""), ACCEPTED
+        if name in wanted:
+            answers[name] = answer
     return answers
 
 

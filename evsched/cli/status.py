@@ -19,6 +19,7 @@ from evsched.core.engine import Engine
 from evsched.core.quantity import format_amount
 from evsched.core.queues import Queue
 from evsched.service.rebuilding import Warm
+from evsched.service.surroundings import SystemClock
 
 SHOWN = 20
 """How many timers and unhelpful actions a person is shown."""
@@ -155,6 +156,8 @@ def _show(facts: dict[str, Any]) -> None:
         moment = name in {"time", "next_due", "last_heartbeat"} and value
         known = {None: "-", "": "-", True: "yes", False: "no"} if isinstance(value, bool | str | None) else {}
         shown = rfc3339(value) if moment else known.get(value, str(value))
+        if name == "last_heartbeat" and value:
+            shown += f" ({max(0, SystemClock().now() - value) // 1000} s ago by the clock of this machine)"
         console.print(f"{name.replace('_', ' '):<22} {shown}", markup=False)
     if facts["queues"]:
         table = Table("queue", "resource", "used", "leaving", "waiting", "guaranteed", "max", show_edge=False, box=None)
