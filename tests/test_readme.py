@@ -120,7 +120,8 @@ def test_what_is_shown_is_what_happens(page, heading, tmp_path, request):
     wrong = [f"$ {command}\n{said}" for (command, _), (said, code) in zip(pairs, answers, strict=True) if code > 1]
     assert not wrong, "\n".join(wrong)
     if os.environ.get("EVSCHED_RECORD"):
-        record(page, text, blocks, ["".join(f"{line.rstrip()}\n" for line in said.splitlines()) for said, _ in answers])
+        said = ["".join(f"{line.rstrip()}\n" for line in answer.splitlines()) for answer, _ in answers]
+        record(page, text, blocks, [old if same(old) == same(new) else new for (_, old), new in zip(pairs, said, strict=True)])
     for (command, shown), (said, _) in zip(pairs, answers, strict=True):
         assert os.environ.get("EVSCHED_RECORD") or (command, same(said)) == (command, same(shown))
 
