@@ -14,7 +14,7 @@ from replays.history import apply_step
 from replays.witness import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from events.streams.protocols import EventLog
 
@@ -69,17 +69,18 @@ class Report(Struct, kw_only=True):
     hash: str = ""
 
 
-async def check_log(log: EventLog, progress: Callable[[int], None] | None = None) -> Report:
+async def check_log(log: EventLog, progress: Callable[[int], None] | None = None, known: Iterable[str] = ()) -> Report:
     """Read a log to its end as it is now and return what it contains.
 
     Args:
         log: Any log, exported ones too.
         progress: Called with the position of every record.
+        known: Hashes of ends of the log that were kept elsewhere.
 
     Raises:
         LogDamaged: It does not hold together; the error says where. An `events.errors.PositionLost` when a part of it is gone.
     """
-    witness = Witness(await log.last_heartbeat())
+    witness = Witness(await log.last_heartbeat(), known)
     report, reader, engine = Report(), ChainReader(), Engine()
     last = -1
     async with aclosing(log.read()) as batches:

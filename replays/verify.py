@@ -117,7 +117,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
 START = Moment(seq=0)
 
 
-async def verify_log(history: History, start: Moment = START, progress: Callable[[Step], None] | None = None) -> Outcome:
+async def verify_log(
+    history: History, start: Moment = START, progress: Callable[[Step], None] | None = None, known: Iterable[str] = ()
+) -> Outcome:
     """Decide a log again up to its end as it is now.
 
     After a difference nothing more is decided, but the chain is read to its end: an edit that was not covered up shows there too.
@@ -126,8 +128,9 @@ async def verify_log(history: History, start: Moment = START, progress: Callable
         history: The log, and the snapshots to start from.
         start: The state of the last step that ended by this moment is taken as it is; all that follows is decided again.
         progress: Called after every step.
+        known: Hashes of ends of the log that were kept elsewhere; each must be that of a step that is read.
     """
-    witness = Witness(await history.log.last_heartbeat())
+    witness = Witness(await history.log.last_heartbeat(), known)
     difference, damage = None, None
     reader = ChainReader()
     first = 1

@@ -1,4 +1,4 @@
-"""What a leader's sign of life proves about its log.
+"""What a leader's sign of life, or a hash that somebody kept, proves about a log.
 
 The hash in every frame covers what stands before it, so nothing covers the last one, and a log whose tail was cut off still holds
 together. The heartbeat lies elsewhere and carries the head of the log as its leader last knew it: the log must contain that
@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 from events.errors import LogDamaged
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from events.chain import Head
     from events.streams.protocols import Heartbeat
 
 
 class Witness:
-    """Compares a log, as it is read, with a sign of life that was read before it."""
+    """Compares a log, as it is read, with what was known of it before."""
 
-    def __init__(self, beat: Heartbeat | None) -> None:
-        """Take the latest heartbeat; None: there is nothing to compare with."""
+    def __init__(self, beat: Heartbeat | None, hashes: Iterable[str] = ()) -> None:
+        """Take the latest heartbeat (None: there is none) and hashes of ends of steps that the log must contain."""
         self._head = beat.head if beat is not None and beat.head.frame else None
+        self._hashes = dict.fromkeys(hashes)
 
     def see(self, head: Head) -> None:
         """Compare the end of a step.
@@ -29,6 +32,7 @@ class Witness:
         Raises:
             LogDamaged: The frame that the leader named is another one.
         """
+        self._hashes.pop(head.hash, None)
         known = self._head
         if known is None or head.frame < known.frame:
             return
@@ -46,3 +50,5 @@ class Witness:
         if known is not None and head.frame < known.frame:
             reason = f"the log ends with frame {head.frame}, its leader had written frame {known.frame}: the tail is gone"
             raise LogDamaged(head.position + 1, reason)
+        for missing in self._hashes:
+            raise LogDamaged(-1, f"no step ends with a frame of hash {missing}: this is not the log that it was kept of")

@@ -15,7 +15,7 @@ from evsched.cli.answers import DONE, NO, CommandError, emit, say
 from evsched.cli.log import app
 from evsched.cli.logs import HERE, Where, as_command_error, log_of, streams_of
 from evsched.cli.options import Json
-from evsched.cli.past import end_of, meter
+from evsched.cli.past import Known, end_of, meter
 from replays.anonymise import CannotAnonymise, NamelessLog
 from replays.checking import Report, check_log
 from replays.history import History
@@ -82,6 +82,7 @@ async def check(
     *,
     where: Where = HERE,
     decide: Annotated[bool, Parameter(negative=())] = False,
+    known: Known = None,
     json: Json = False,
 ) -> int:
     """Check that a log holds together: hashes, numbers, terms, digests, and what its leader last knew of it.
@@ -95,11 +96,12 @@ async def check(
     Args:
         where: Which log.
         decide: Decide everything again as well, as `evsched verify` does; exits 1 at the first difference.
+        known: Hashes that the log must contain.
         json: One document.
     """
     async with log_of(where) as log:
         with meter("checking", await end_of(log)) as advance:
-            report = await check_log(log, advance)
+            report = await check_log(log, advance, known or ())
         difference = (await verify_log(History(log))).difference if decide else None
     if json:
         emit(msgspec.to_builtins(report) | {"difference": None if difference is None else difference.seq})

@@ -31,6 +31,11 @@ Snapshots = Annotated[
     ),
 ]
 
+Known = Annotated[
+    list[str] | None,
+    Parameter(name="--known", negative=(), help="Hash of the end of this log, as it was once printed; may be repeated."),
+]
+
 STEPS_BETWEEN_SIGNS = 200
 COLLECT_AFTER = 50_000
 _PLAIN = re.compile(r"[a-z0-9-]{1,63}")

@@ -12,7 +12,7 @@ from evsched.cli.answers import DONE, NO, UNREACHABLE, emit, paper, say, say_err
 from evsched.cli.cells import printable, table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
-from evsched.cli.past import MomentText, Snapshots, end_of, history_of, meter, moment_of
+from evsched.cli.past import Known, MomentText, Snapshots, end_of, history_of, meter, moment_of
 from replays.moments import format_time
 from replays.verify import Difference, Outcome, verify_log
 
@@ -22,6 +22,7 @@ async def verify(
     where: Where = HERE,
     start: Annotated[MomentText, Parameter(name="--from")] = "start",
     snapshots: Snapshots = None,
+    known: Known = None,
     json: Json = False,
 ) -> int:
     """Decide the whole log again and compare, event by event, with what it holds.
@@ -41,12 +42,13 @@ async def verify(
         where: Which log.
         start: The moment from which on to decide again.
         snapshots: Folder of snapshots.
+        known: Hashes that the log must contain.
         json: One document.
     """
     moment = moment_of(start)
     async with history_of(where, snapshots) as history:
         with meter("deciding again", await end_of(history.log)) as advance:
-            outcome = await verify_log(history, moment, lambda step: advance(step.head.position))
+            outcome = await verify_log(history, moment, lambda step: advance(step.head.position), known or ())
     if json:
         emit(_document(outcome))
     else:

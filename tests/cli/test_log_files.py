@@ -33,7 +33,9 @@ def test_what_is_imported_is_the_same_log(log, tmp_path, capsys):
         reports.append(document(capsys))
     assert reports[0] == reports[1]
     assert (reports[0]["events"], len(reports[0]["terms"]), reports[0]["digests"], reports[0]["ignored"]) == (35, 2, 3, 0)
-    assert run(["verify", "--log", url]) == 0
+    kept = reports[0]["hash"]
+    assert run(["verify", "--log", url, "--known", kept]) == 0
+    assert run(["log", "check", "--log", url, "--known", "0" * 32, "--known", kept]) == 3
     assert run(["log", "import", path, "--log", url]) == 3
 
 

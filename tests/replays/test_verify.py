@@ -270,6 +270,17 @@ async def test_verifying_from_a_moment_takes_what_was_before_as_it_is(steps):
     assert (behind.first, behind.difference.seq) == (13, 17)
 
 
+async def test_an_input_that_was_exchanged_with_all_that_follows_is_told_by_a_hash_that_was_kept(steps):
+    """Another valid log; it does not contain the end that somebody wrote down."""
+    kept = read(sealed(steps[:6]))[-1].head.hash
+    forged = [(time, tuple(replace(e, user="x") if e.seq == 9 else e for e in events), at) for time, events, at in steps]
+    log = await written(sealed(forged))
+    assert (await verify_log(History(log))).difference is None
+    outcome = await verify_log(History(log), known=[kept])
+    assert "not the log that it was kept of" in str(outcome.damage)
+    assert (await verify_log(History(await written(sealed(steps))), known=[kept])).damage is None
+
+
 async def test_a_log_whose_tail_is_gone_is_not_the_one_its_leader_wrote(steps):
     """The heartbeat names a frame that is not there any more, or another one."""
     records = sealed(steps)
