@@ -190,7 +190,11 @@ def reserved(state: State) -> list[tuple[str, str]]:
         if ask.required_node in (None, node.name) and fits(state, node, ask, ask.id):
             bound.append((ask.id, node.name))
         elif ask.id in state.preemptions and not state.preemptions[ask.id].waiting_for:
-            name = place(state, ask)
+            used = add_up(state, (one for one in state.allocations.values() if one.node == node.name))
+            rest = {name: held - used.get(name, 0) for name, held in node.resources.items()}
+            here = node.schedulable and ask.required_node in (None, node.name)
+            here = here and all(rest.get(name, 0) >= amount for name, amount in amounts(state, ask).items())
+            name = node.name if here else place(state, ask)
             if name is not None:
                 bound.append((ask.id, name))
     return bound

@@ -5,8 +5,9 @@ order is looked at anew, because shares have changed. An ask that cannot be boun
 one cycle room only shrinks, so it is not tried twice, nor is any other with the same demand.
 
 An ask in flight (its victims were told to go) is bound on the reserved node alone, as soon as that has room. When all its
-victims are gone and the node cannot take it after all (it shrank, it was closed), it is bound wherever it fits. An ask with a
-required node runs there or nowhere.
+victims are gone it does not wait for those of other asks that have the same node reserved: what is promised there fits together
+once all of them are gone, in whatever order. When the node cannot take it after all (it shrank, it was closed), it is bound
+wherever it fits. An ask with a required node runs there or nowhere.
 
 A pause for applications with many asks that cannot be placed (``application.unschedasks.backoff``) is not implemented: equal asks
 fail together here, so there is nothing to save, and it would hold asks back that fit.
@@ -110,6 +111,8 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
         return node.name
     if preemption is None or preemption.waiting_for:
         return None
+    if node is not None and allowed and all(node.free(index) >= amount for index, amount in shape.pairs):
+        return node.name
     return columns.place(shape) if ask.required_node is None else columns.place_on(ask.required_node, shape.pairs)
 
 

@@ -59,7 +59,7 @@ def test_one_that_needs_no_victim_does_not_speak_for_one_that_does():
 
 
 def test_a_required_node_takes_over_victims_only_from_a_preemption_that_is_withdrawn():
-    """Both need the same share of their parent's maximum; the one that may run on one node only gets it, and no task goes twice."""
+    """Both need the same share of a maximum; the one that may run on one node only gets it, and no task goes twice."""
     simulation = run(
         queue("q", queue("a", guaranteed=4), queue("b"), maximum=4),
         running=[item("victim", "root.q.b", 4, node="n")],
@@ -71,3 +71,16 @@ def test_a_required_node_takes_over_victims_only_from_a_preemption_that_is_withd
     assert kinds[:3] == ["PreemptionDecided", "PreemptionWithdrawn", "PreemptionDecided"]
     assert told(simulation) == [("first", ["victim"]), ("bound-to-n", ["victim"])]
     assert "bound-to-n" in simulation.engine.state.allocations
+
+
+def test_who_waits_for_no_victim_is_bound_on_its_node_though_others_there_still_wait():
+    """The first one's victim is gone; the other's, which goes later, must not send it to another node."""
+    simulation = run(
+        queue("a", guaranteed=8),
+        queue("b"),
+        running=[item("v1", "root.b", 4, node="n"), item("v2", "root.b", 4, node="n", priority=1)],
+        pending=[item("first", "root.a", 4, priority=5), item("second", "root.a", 4, priority=5, created=-50)],
+        steps=[{"advance": "1s"}, {"node": {"name": "m", "capacity": {"vcore": 8000}}}, {"release": ["v1"]}],
+    )
+    assert told(simulation) == [("first", ["v1"]), ("second", ["v2"])]
+    assert {name: one.node for name, one in simulation.engine.state.allocations.items()} == {"first": "n", "v2": "n"}
