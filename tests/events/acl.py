@@ -5,7 +5,8 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
 
 READ, WRITE, DESCRIBE_CONFIGS = 3, 4, 10
-_TOPIC, _LITERAL, _ALLOW = 2, 3, 3
+TOPIC, GROUP = 2, 3
+_LITERAL, _ALLOW = 3, 3
 
 
 class CreateAclsResponse(Response):
@@ -51,8 +52,8 @@ class CreateAclsRequest(Request[CreateAclsRequestV1]):
         return request_struct_class(self._rights)
 
 
-async def grant(admin: AIOKafkaAdminClient, user: str, topic: str, *operations: int) -> None:
-    """Allow a user these operations on a topic."""
-    rights = [(_TOPIC, topic, _LITERAL, f"User:{user}", "*", operation, _ALLOW) for operation in operations]
+async def grant(admin: AIOKafkaAdminClient, user: str, name: str, *operations: int, kind: int = TOPIC) -> None:
+    """Allow a user these operations on a topic or a consumer group."""
+    rights = [(kind, name, _LITERAL, f"User:{user}", "*", operation, _ALLOW) for operation in operations]
     answer = await admin._send_to_controller(CreateAclsRequest(rights))
     assert [code for code, *_ in answer.results] == [0] * len(operations), answer
