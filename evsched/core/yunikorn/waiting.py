@@ -133,7 +133,6 @@ class WaitingOrder(Walk):
             line.ticket = None
             if line is standing.chosen:
                 self._choosing[standing] = None
-                self.stirred = True
         elif ask.priority == line.highest and ask.priority not in line.application.priorities:
             line.highest = max(line.application.priorities)
         self._mark_line(line)
@@ -251,6 +250,8 @@ class WaitingOrder(Walk):
             line.marked = True
             self._marked_lines.append(line)
             self._mark(line.standing)
+            if line.standing.queue.settings.sort_policy == "stateaware":
+                self.stirred = True  # another new application may be the one that is considered
 
     def _mark_group(self, group: Group) -> None:
         if not group.marked:
