@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 from events.chain import ChainReader, Step
 from events.cloudevents import rfc3339
 from events.streams.reading import follow_steps
-from events.vocabulary import AnyEvent
+from events.vocabulary import AnyEvent, ConfigurationApplied
 from evsched.cli.answers import NO, CommandError, emit, say
 from evsched.cli.logs import HERE, Where, log_of, steps_of
 from evsched.cli.options import Json
@@ -130,7 +130,11 @@ def _line(step: Step, event: AnyEvent) -> str:
     if due is not None and due != step.time:
         facts["due"] = rfc3339(due)
     cause = facts.pop("cause", None)
-    shown = " ".join(f"{name}={_value(value)}" for name, value in facts.items() if name != "configuration")
+    if isinstance(event, ConfigurationApplied):
+        # All of it is too much for a line; `evsched at SEQ config` shows it.
+        facts = {name: value for name, value in facts.items() if name not in {"configuration", "document"}}
+        facts |= {"partition": event.configuration.partition}
+    shown = " ".join(f"{name}={_value(value)}" for name, value in facts.items())
     return f"{event.seq:>8} {rfc3339(step.time)} {kind} {shown}{f' ← {cause}' if cause else ''}"
 
 
