@@ -32,11 +32,12 @@ says that the search was cut."""
 NODES_IN_VAIN = 64
 """Once there is a plan, most nodes that are searched one after the other without finding a cheaper one."""
 
-PATIENCE_MS = 15_000
+PATIENCE_MS = 1_000
 """How long an ask waits for room that is being freed for others, before it may preempt elsewhere.
 
-Several asks that fit into what one large victim leaves would otherwise each take a victim of their own; but who was told to go
-need not obey."""
+Several asks that fit into what one large victim leaves would otherwise each take a victim of their own. But who was told to go need
+not obey, and an ask with a lawful plan must not be left waiting: it waits for those who leave at once.
+"""
 
 HOPELESS = frozenset({"no-victims", "node-short", "law2"})
 """Codes of failures that an ask for more of the same would share."""
