@@ -31,20 +31,21 @@ def leaf(number: int) -> str:
     return f"root.p{number % PARENTS}.l{number // PARENTS % LEAVES}"
 
 
-def tree() -> YunikornSpec:
-    """Return the configuration of 50 leaves."""
+def tree(*queues: QueueSpec) -> YunikornSpec:
+    """Return a configuration with these queues below root, without any the one of 50 leaves."""
     parents = tuple(
         QueueSpec(name=f"p{one}", parent=True, queues=tuple(QueueSpec(name=f"l{two}") for two in range(LEAVES)))
         for one in range(PARENTS)
     )
-    return YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=parents))
+    return YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or parents))
 
 
-def cluster(nodes: int) -> list[AnyInput]:
-    """Return the inputs that set up the tree, empty nodes and the applications."""
-    inputs: list[AnyInput] = [ConfigurationApplied(configuration=tree())]
+def cluster(nodes: int, configuration: YunikornSpec | None = None) -> list[AnyInput]:
+    """Return the inputs that set up the tree and empty nodes, and the applications unless the tree is another one."""
+    inputs: list[AnyInput] = [ConfigurationApplied(configuration=configuration or tree())]
     inputs += [NodeRegistered(node=f"node-{one:05}", capacity={"vcore": 64_000, "memory": 256 * 2**30}) for one in range(nodes)]
-    inputs += [ApplicationSubmitted(application=f"app-{one}", queue=leaf(one), created=START) for one in range(APPLICATIONS)]
+    if configuration is None:
+        inputs += [ApplicationSubmitted(application=f"app-{one}", queue=leaf(one), created=START) for one in range(APPLICATIONS)]
     return inputs
 
 
