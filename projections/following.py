@@ -72,11 +72,19 @@ class Follower:
         self.commit()
 
     async def keep_up(self, reader: ChainReader) -> None:
-        """Take what is written from now on; never ends by itself. When it is cancelled, what was taken is committed."""
+        """Take what is written from now on; never ends by itself.
+
+        When it is cancelled, what was taken is committed: that happens between two steps. When it fails it may be within one, and
+        nothing more is committed.
+        """
         try:
             await self._take(reader, self._log.follow(after=reader.tip.position), soon=True)
-        finally:
+        except asyncio.CancelledError:
             self.commit()
+            raise
+        finally:
+            if self._waiting is not None:
+                self._waiting.cancel()
 
     async def _take(
         self, reader: ChainReader, records: AsyncGenerator[Sequence[Record], None], *, soon: bool = False

@@ -19,6 +19,8 @@ import aiosql
 import msgspec
 
 from events.chain import START, Head
+from events.errors import LogDamaged
+from events.vocabulary import CheckpointRecorded
 from evsched.core import snapshot
 from evsched.core.reducer import apply
 from evsched.core.state import State
@@ -110,8 +112,11 @@ class ReadModel:
     def take(self, step: Step) -> None:
         """Take a complete step; nothing is written before `commit`.
 
-        Steps up to the committed place only bring the state up to date. Raises `RebuildNeeded` when the log has another frame at
-        the committed place than the one that was read.
+        Steps up to the committed place only bring the state up to date.
+
+        Raises:
+            RebuildNeeded: The log has another frame at the committed place than the one that was read.
+            LogDamaged: It carries a digest that is not that of the state.
         """
         head = step.head
         if head.frame <= self._written.frame and not self._loaded:
@@ -122,15 +127,26 @@ class ReadModel:
             raise RebuildNeeded(message)
         take, time = self._rows.take, step.time
         for event in step.events:
+            if type(event) is CheckpointRecorded:
+                self._compare(event, head)
             take(event, time)
         self._rows.step(head.frame, time, head.next_seq - 1)
         self.at = head
+
+    def _compare(self, event: CheckpointRecorded, head: Head) -> None:
+        """Compare a digest that the log carries with our state."""
+        found = self.state.digest()
+        if found != event.digest:
+            reason = f"event {event.seq} carries digest {event.digest[:12]}…, the state of the read model has {found[:12]}…"
+            raise LogDamaged(head.position, reason)
 
     def _catch_up(self, step: Step) -> None:
         """Take a step whose rows are there already."""
         state, head = self._rows.state, step.head
         state.time = step.time
         for event in step.events:
+            if type(event) is CheckpointRecorded:
+                self._compare(event, head)
             apply(state, event)
         if head.frame == self._written.frame:
             if head.hash != self._written.hash:

@@ -8,8 +8,11 @@ from contextlib import suppress
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
+from events.errors import LogDamaged
 from events.streams.memory import open_memory
+from events.vocabulary import CheckpointRecorded
 from projections import asof
 from projections.following import Follower
 from projections.read_model import ReadModel, RebuildNeeded
@@ -83,6 +86,49 @@ async def test_what_was_taken_is_committed_a_moment_later(tmp_path):
     with suppress(asyncio.CancelledError):
         await task
     model.close()
+
+
+def test_a_digest_that_is_not_that_of_the_state_stops_the_read_model(tmp_path):
+    """The error says where; what was committed before stays."""
+    forged = [
+        (time, tuple(replace(e, digest="0" * 64) if isinstance(e, CheckpointRecorded) else e for e in events), at)
+        for time, events, at in story()
+    ]
+    model = ReadModel(tmp_path / "model.db", LOG_ID)
+    steps = read(sealed(forged))
+    for step in steps[:2]:
+        model.take(step)
+    model.commit()
+    with pytest.raises(LogDamaged, match="event 12 carries digest 000000000000"):
+        model.take(steps[2])
+    assert model.committed.frame == 2
+    model.close()
+
+
+async def test_a_follower_that_fails_within_a_step_commits_nothing_of_it(tmp_path, draw):
+    """The steps before it are taken again by the next one."""
+    good = sealed(story())
+    forged = [
+        (time, tuple(replace(e, digest="0" * 64) if e.seq == 29 else e for e in events), at) for time, events, at in story()
+    ]
+    logs = []
+    for records in (good[:2] + sealed(forged)[2:], good):
+        log = open_memory("", 0).log
+        await log.create()
+        for record in records:
+            await log.append(record.data)
+        logs.append(log)
+    for log in logs:
+        model = ReadModel(tmp_path / "model.db", LOG_ID)
+        follower = Follower(model, log)
+        task = asyncio.create_task(follower.keep_up(await follower.reader()))
+        while model.committed.next_seq != 36 and not task.done():  # noqa: ASYNC110 - a file does not tell
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with suppress(asyncio.CancelledError, LogDamaged):
+            await task
+        model.close()
+    await agree(tmp_path / "model.db", logs[1], draw)
 
 
 async def test_a_log_that_lost_its_tail_asks_for_a_rebuild(tmp_path):
