@@ -2,8 +2,8 @@
 
 Two worlds run side by side over the same log. The *recorded* one applies what happened; the *supposed* one takes the same
 inputs and decides anew. As long as nothing differs the supposed world steps exactly when the recorded one did, so that an
-unchanged configuration reproduces the log event by event. From the first difference on it steps when its own timers want it, and the inputs
-that depend on what was decided are translated:
+unchanged configuration reproduces the log event by event. From the first difference on it steps when its own timers want it,
+and the inputs that depend on what was decided are translated:
 
 - the end of an allocation that was preempted in the recorded world only is left out: it would not have been asked to go;
 - an allocation that ended by itself lives as long as it was recorded to live, counted from when it is bound here;

@@ -13,7 +13,7 @@ import msgspec
 from cyclopts import Parameter
 
 from evsched.cli.answers import CommandError, emit, paper, say
-from evsched.cli.cells import NOTHING, amounts, printable
+from evsched.cli.cells import NOTHING, amounts, counted, printable
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, moment_of
@@ -152,7 +152,7 @@ def _show(answer: answers.Answer, *, json: bool, as_csv: bool) -> None:
         for row in answer.rows:
             made.add_row(*(Text(_cell(name, value)) for name, value in zip(columns, row, strict=True)))
         paper().print(made)
-    say(f"{answer.question.sentence} {len(answer.rows)} rows{', there are more: raise --limit' if answer.cut else ''}")
+    say(f"{answer.question.sentence} {counted(len(answer.rows), 'rows')}{', there are more: raise --limit' if answer.cut else ''}")
 
 
 def _raw(value: Any) -> Any:
