@@ -259,3 +259,31 @@ def test_limits_of_users_are_asked():
     engine = cluster(QueueSpec(name="a", limits=(LimitSpec(users=("nobody",), max_resources={"vcore": 2}),)), vcore=9)
     assert bound(engine.step(START, [ask("one", vcore=2), ask("two", vcore=2)])) == [("one", "n1")]
     assert bound(engine.step(START, [v.Proposal(input=v.AllocationReleased(allocation="one"))])) == [("two", "n1")]
+
+
+class Notes:
+    """A tracer that keeps (subject, code)."""
+
+    def __init__(self):
+        """Start without notes."""
+        self.taken: list[tuple[str, str]] = []
+
+    def note(self, subject: str, code: str, **facts: object) -> None:
+        """Keep one note."""
+        assert facts
+        self.taken.append((subject, code))
+
+
+def test_the_tracer_hears_what_holds_each_ask_up():
+    """An explanation names for every ask that waits the maximum, limit, node or victims that it waits for."""
+    held = (LimitSpec(users=("*",), max_resources={"vcore": 2}),)
+    engine = cluster(QueueSpec(name="a", limits=held), QueueSpec(name="b", maximum={"vcore": 3}), QueueSpec(name="c"), vcore=4)
+    engine.step(START, [ask("runs", vcore=2)])
+    engine.step(START, [ask("flies", "root.c", vcore=4)])
+    engine.apply(decided(engine, "flies", "n1", engine.state.allocations["runs"]), START)
+    proposals = [ask("over", vcore=1), ask("full", "root.b", vcore=4), ask("there", "root.c", required_node="n1")]
+    engine.tracer = notes = Notes()
+    engine.step(START, [*proposals, ask("large", "root.c", vcore=5)])
+    assert {"flies", "over", "full", "there", "large"} == set(engine.state.asks)
+    expected = {("flies", "in-flight"), ("over", "limit"), ("full", "max"), ("there", "required-node"), ("large", "no-node")}
+    assert expected <= set(notes.taken)
