@@ -152,7 +152,8 @@ def _show(answer: answers.Answer, *, json: bool, as_csv: bool) -> None:
         for row in answer.rows:
             made.add_row(*(Text(_cell(name, value)) for name, value in zip(columns, row, strict=True)))
         paper().print(made)
-    say(f"{answer.question.sentence} {counted(len(answer.rows), 'rows')}{', there are more: raise --limit' if answer.cut else ''}")
+    more = ", there are more: raise --limit" if answer.cut else ""
+    say(f"{answer.question.sentence} {counted(len(answer.rows), 'rows')}{more}")
 
 
 def _raw(value: Any) -> Any:

@@ -89,7 +89,7 @@ def test_every_question_is_answered_for_people_for_programs_and_as_csv(url, ques
     said = capsys.readouterr()
     assert run([*call, "--json"]) == 0
     rows = documents(capsys)
-    assert f" {len(rows)} rows" in said.err
+    assert f" {len(rows)} row" in said.err
     assert run([*call, "--csv"]) == 0
     table = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert len(table) == len(rows)
