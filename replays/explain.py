@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from events import vocabulary as v
 from events.configuration import KueueSpec
@@ -16,6 +17,7 @@ from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.quantity import format_amount
 from evsched.core.step import Step as CoreStep
+from replays.explain_kueue import FairShare, FlavorLook, QuotaLevel, look
 from replays.mentions import Mention
 from replays.moments import format_time
 from replays.notebook import Note, Notebook
@@ -36,7 +38,7 @@ class Level(Struct, frozen=True, kw_only=True):
 
     Attributes:
         claimed: What asks in flight were promised.
-        limit: Maximum (Kueue: quota, borrowing included); None: not limited.
+        limit: Maximum; None: not limited.
         guaranteed: None: none.
         binding: The request does not fit here.
     """
@@ -66,8 +68,10 @@ class Explanation(Struct, frozen=True, kw_only=True):
     Attributes:
         status: ``waits``, ``in flight``, ``runs``, ``leaving``, ``gone`` or ``unknown``.
         summary: The answer in a sentence or two.
-        levels: The queue path, leaf first.
+        levels: The queue path, leaf first; quotas: the same for Kueue, by flavor.
         nodes: Nodes that fit, or almost.
+        flavors: (Kueue) Those that were considered.
+        shares: (Kueue, fair sharing) Of the queues concerned, now and with it running.
         passed_over: Who or what was considered and why not.
         unblock: What would change it.
     """
@@ -79,7 +83,10 @@ class Explanation(Struct, frozen=True, kw_only=True):
     summary: str
     history: tuple[Mention, ...] = ()
     levels: tuple[Level, ...] = ()
+    quotas: tuple[QuotaLevel, ...] = ()
     nodes: tuple[NearNode, ...] = ()
+    flavors: tuple[FlavorLook, ...] = ()
+    shares: tuple[FairShare, ...] = ()
     passed_over: tuple[Note, ...] = ()
     unblock: tuple[str, ...] = ()
 
@@ -91,8 +98,6 @@ def copy(engine: Engine) -> Engine:
 
 def levels(state: State, ask: Ask) -> list[Level]:
     """Return what is requested, used and allowed at every level of an ask's path, leaf first."""
-    if isinstance(state.configuration, KueueSpec):
-        return _quota_levels(state, ask)
     names = state.types.names
     own = ask.id in state.preemptions
     found = []
@@ -110,38 +115,6 @@ def levels(state: State, ask: Ask) -> list[Level]:
                     limit=limit,
                     guaranteed=queue.guaranteed.get(index),
                     binding=over,
-                )
-            )
-    return found
-
-
-def _quota_levels(state: State, ask: Ask) -> list[Level]:
-    """Return the same for Kueue: one level a queue and flavor, the quota of the subtree with what may be borrowed."""
-    names = state.types.names
-    requested = state.types.shapes[ask.shape].resources
-    found = []
-    for queue in state.queues[ask.queue].lineage:
-        quota = queue.quota
-        if quota is None:
-            continue
-        for index in sorted({**quota.subtree, **quota.usage}, key=lambda one: names[one]):
-            resource = names[index].partition("/")[2]
-            amount = requested.get(resource, 0)
-            if not amount:
-                continue
-            own = quota.subtree.get(index, 0)
-            borrowing = quota.borrowing.get(index)
-            limit = own + borrowing if borrowing is not None else own if quota.parent is None else None
-            used = quota.usage.get(index, 0)
-            found.append(
-                Level(
-                    queue=queue.path,
-                    resource=names[index],
-                    requested=amount,
-                    used=used,
-                    limit=limit,
-                    guaranteed=own,
-                    binding=limit is not None and used + amount > limit,
                 )
             )
     return found
@@ -173,23 +146,29 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
     ask = state.asks[ask_id]
     notebook = Notebook()
     world = copy(engine)
-    world.tracer = notebook
-    found = _decide_again(world, ask_id, notebook)
-    path = levels(state, ask)
-    nodes = [] if isinstance(state.configuration, KueueSpec) else near_nodes(state, ask)
     in_flight = state.preemptions.get(ask_id)
-    return Explanation(
+    found = Explanation(
         subject=ask_id,
         status="in flight" if in_flight is not None else "waits",
         seq=state.seq,
         time=state.time,
-        summary=_why_waiting(state, ask, path, nodes),
+        summary="",
         history=tuple(history),
-        levels=tuple(path),
-        nodes=tuple(nodes),
-        passed_over=tuple(note for note in notebook.about(ask_id) if note.code not in YES and note.subject != ask_id),
-        unblock=tuple(_unblock(state, ask, path, nodes, found)),
     )
+    if isinstance(state.configuration, KueueSpec):
+        seen = look(world.state, world.state.asks[ask_id], notebook)
+        summary, unblock = _victims_leave(state, ask) or seen.summary, seen.unblock
+        if in_flight is not None:
+            unblock = tuple(f"the end of {name}" for name in in_flight.waiting_for)
+        found = replace(found, quotas=seen.quotas, flavors=seen.flavors, shares=seen.shares)
+    else:
+        events = _decide_again(world, ask_id, notebook)
+        path, nodes = levels(state, ask), near_nodes(state, ask)
+        summary = _victims_leave(state, ask) or _why_waiting(ask, path, nodes)
+        unblock = tuple(_unblock(state, ask, path, nodes, events))
+        found = replace(found, levels=tuple(path), nodes=tuple(nodes))
+    passed_over = tuple(note for note in notebook.about(ask_id) if note.code not in YES and note.subject != ask_id)
+    return replace(found, summary=summary, unblock=unblock, passed_over=passed_over)
 
 
 def _decide_again(world: Engine, ask_id: str, notebook: Notebook) -> tuple[v.AnyEvent, ...]:
@@ -200,25 +179,25 @@ def _decide_again(world: Engine, ask_id: str, notebook: Notebook) -> tuple[v.Any
     if family is None:
         return ()
     step = CoreStep(world.state, world.state.time, notebook)
-    if isinstance(world.state.configuration, KueueSpec):
-        family.cycle_once(step)  # type: ignore[attr-defined]
-    else:
-        family.allocate(step)
-        waiting = world.state.asks.get(ask_id)
-        if waiting is not None:
-            passed_over.note(world.state, waiting, notebook)
-            family.cycle(step)
+    family.allocate(step)
+    waiting = world.state.asks.get(ask_id)
+    if waiting is not None:
+        passed_over.note(world.state, waiting, notebook)
+        family.cycle(step)
     return tuple(step.events)
 
 
-def _why_waiting(state: State, ask: Ask, path: list[Level], nodes: list[NearNode]) -> str:
+def _victims_leave(state: State, ask: Ask) -> str:
+    """Return what an ask in flight waits for; empty for any other."""
     in_flight = state.preemptions.get(ask.id)
-    if in_flight is not None:
-        where = f" on {in_flight.node}" if in_flight.node else ""
-        left = ", ".join(in_flight.waiting_for)
-        return (
-            f"It preempts{where} and waits for {left} to leave." if left else f"Its victims have left{where}; it is bound next."
-        )
+    if in_flight is None:
+        return ""
+    where = f" on {in_flight.node}" if in_flight.node else ""
+    left = ", ".join(in_flight.waiting_for)
+    return f"It preempts{where} and waits for {left} to leave." if left else f"Its victims have left{where}; it is bound next."
+
+
+def _why_waiting(ask: Ask, path: list[Level], nodes: list[NearNode]) -> str:
     binding = [level for level in path if level.binding]
     if binding:
         return " ".join(_over(level) for level in binding)
@@ -227,16 +206,13 @@ def _why_waiting(state: State, ask: Ask, path: list[Level], nodes: list[NearNode
         lacking = ", ".join(f"{format_amount(name, amount)} {name}" for name, amount in near.lacking.items())
         reserved = f", which is reserved for {', '.join(near.reserved_for)}" if near.reserved_for else ""
         return f"No node has room; the nearest, {near.node}{reserved}, lacks {lacking or 'nothing, but takes nobody'}."
-    if not nodes and not isinstance(state.configuration, KueueSpec):
+    if not nodes:
         return f"Node {ask.required_node} is not registered." if ask.required_node else "There are no nodes."
     return ask.failed or "Nothing holds it: the next cycle looks at it."
 
 
 def _over(level: Level) -> str:
-    shown = [
-        format_amount(level.resource.rpartition("/")[2], amount)
-        for amount in (level.requested, level.used + level.claimed, level.limit or 0)
-    ]
+    shown = [format_amount(level.resource, amount) for amount in (level.requested, level.used + level.claimed, level.limit or 0)]
     return f"Queue {level.queue}: {shown[0]} {level.resource} requested, {shown[1]} used, {shown[2]} allowed."
 
 
@@ -254,12 +230,13 @@ def _unblock(state: State, ask: Ask, path: list[Level], nodes: list[NearNode], e
     for level in path:
         if level.binding and level.limit is not None:
             more = level.used + level.claimed + level.requested - level.limit
-            name = level.resource.rpartition("/")[2]
-            found.append(f"{format_amount(name, more)} {level.resource} less use in {level.queue}, or as much more maximum")
+            found.append(
+                f"{format_amount(level.resource, more)} {level.resource} less use in {level.queue}, or as much more maximum"
+            )
     if nodes and nodes[0].lacking and not any(level.binding for level in path):
         lacking = ", ".join(f"{format_amount(name, amount)} {name}" for name, amount in nodes[0].lacking.items())
         found.append(f"{lacking} more on {nodes[0].node}")
-    if not isinstance(state.configuration, KueueSpec) and ask.may_preempt and ask.required_node is None:
+    if ask.may_preempt and ask.required_node is None:
         ripe = ask.created + state.queues[ask.queue].settings.preemption_delay_ms
         if ripe > state.time:
             found.append(f"preemption is tried from {format_time(ripe)} on (preemption.delay)")

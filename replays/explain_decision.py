@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from events import vocabulary as v
 from events.configuration import KueueSpec
+from replays.explain_kueue import FairShare, before_and_after
 from replays.notebook import Note, Notebook
 from replays.steps import retake
-from replays.wording import YES
+from replays.wording import YES, sentence
 
 if TYPE_CHECKING:
     from events.chain import Step
@@ -20,17 +21,28 @@ if TYPE_CHECKING:
 
 
 class Shares(Struct, frozen=True, kw_only=True):
-    """One queue before and after a preemption, for one resource; ``guaranteed`` is the quota for Kueue, None: none."""
+    """One queue before and after a preemption, for one resource.
+
+    Attributes:
+        guaranteed: None: none.
+        quota: (Kueue) Its nominal quota, with what those below it lend; None: none, or no Kueue.
+    """
 
     queue: str
     resource: str
-    guaranteed: int | None
     before: int
     after: int
+    guaranteed: int | None = None
+    quota: int | None = None
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """A preemption decided again: who had to go for whom, what the queues had before and have after, and who was spared why."""
+    """A preemption decided again: who had to go for whom, what the queues had before and have after, and who was spared why.
+
+    Attributes:
+        fair: (Kueue, fair sharing) The shares of those concerned, before and after.
+        identical: It came out as recorded.
+    """
 
     seq: int
     time: int
@@ -41,6 +53,29 @@ class Decision(Struct, frozen=True, kw_only=True):
     shares: tuple[Shares, ...]
     passed_over: tuple[Note, ...]
     identical: bool
+    fair: tuple[FairShare, ...] = ()
+
+
+class Spared(Struct, frozen=True, kw_only=True):
+    """Why somebody did not have to go in a decision that told others."""
+
+    seq: int
+    time: int
+    for_ask: str
+    for_queue: str
+    code: str
+    sentence: str
+
+
+def spared_in(decision: Decision, name: str) -> Spared | None:
+    """Return why an allocation was spared in a decision; None when it was not considered."""
+    note = next((note for note in decision.passed_over if note.subject == name), None)
+    if note is None:
+        return None
+    return Spared(
+        seq=decision.seq, time=decision.time, for_ask=decision.for_ask, for_queue=decision.for_queue,
+        code=note.code, sentence=note.sentence,
+    )  # fmt: skip
 
 
 def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
@@ -55,36 +90,55 @@ def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
     if not isinstance(event, v.PreemptionDecided | v.QuotaPreemptionDecided):
         return None
     before = engine.state
-    ask = before.asks.get(event.ask) if isinstance(event, v.PreemptionDecided) else None
-    queues = dict.fromkeys([*([ask.queue] if ask is not None else []), *(victim.queue for victim in event.victims)])
-    shares = _shares(before, event, ask, [path for path in queues if path in before.queues])
+    ask_id = event.ask if isinstance(event, v.PreemptionDecided) else ""
+    ask = before.asks.get(ask_id)
+    shares = [] if isinstance(before.configuration, KueueSpec) else _shares(before, event, ask)
     notebook = Notebook()
     engine.tracer = notebook
     again = retake(engine, step)
     engine.tracer = None
-    mine = notebook.about(event.ask) if isinstance(event, v.PreemptionDecided) else notebook.notes
     victims = [victim.id for victim in event.victims]
-    ask_id = event.ask if isinstance(event, v.PreemptionDecided) else ""
+    notes = notebook.about(ask_id) if ask_id else notebook.notes
+    # An ask that came with the step that decided for it is known only from then on.
+    ask = ask or engine.state.asks.get(ask_id)
+    fair: list[FairShare] = []
+    if isinstance(engine.state.configuration, KueueSpec):
+        moved, fair = before_and_after(engine.state, ask, victims)
+        shares = [
+            Shares(queue=one.queue, resource=one.resource, before=one.before, after=one.after, quota=one.quota) for one in moved
+        ]
+        notes = _with_unreached(notes)
     return Decision(
         seq=seq,
         time=step.time,
-        for_ask=event.ask if isinstance(event, v.PreemptionDecided) else "",
+        for_ask=ask_id,
         for_queue=event.queue if isinstance(event, v.QuotaPreemptionDecided) else (ask.queue if ask is not None else ""),
         algorithm=event.algorithm if isinstance(event, v.PreemptionDecided) else "quota",
         victims=event.victims,
         shares=tuple(shares),
-        passed_over=tuple(note for note in mine if note.code not in YES and note.subject not in (*victims, ask_id)),
+        passed_over=tuple(note for note in notes if note.code not in YES and note.subject not in (*victims, ask_id)),
         identical=tuple(again) == step.events,
+        fair=tuple(fair),
     )
 
 
-def _shares(
-    state: State, event: v.PreemptionDecided | v.QuotaPreemptionDecided, ask: Ask | None, queues: list[str]
-) -> list[Shares]:
+def _with_unreached(notes: list[Note]) -> list[Note]:
+    """Return notes in which candidates that were not taken say so; who was taken and put back is ``not-needed`` already."""
+    put_back = {note.subject: None for note in notes if note.code in ("not-needed", "share")}
+    return [
+        Note(subject=note.subject, code="not-reached", sentence=sentence("not-reached"), facts=note.facts)
+        if note.code == "candidate" and note.subject not in put_back
+        else note
+        for note in notes
+    ]
+
+
+def _shares(state: State, event: v.PreemptionDecided | v.QuotaPreemptionDecided, ask: Ask | None) -> list[Shares]:
     """Return what every queue concerned, and those above it, had before and will have once all is done."""
+    queues = dict.fromkeys([*([ask.queue] if ask is not None else []), *(victim.queue for victim in event.victims)])
     names, shapes = state.types.names, state.types.shapes
     change: dict[tuple[str, int], int] = {}
-    for path in queues:
+    for path in (path for path in queues if path in state.queues):
         for queue in state.queues[path].lineage:
             for index in queue.guaranteed:
                 change.setdefault((queue.path, index), 0)
@@ -93,7 +147,7 @@ def _shares(
         for one in event.victims
         if one.id in state.allocations
     ]
-    if ask is not None and not isinstance(state.configuration, KueueSpec):
+    if ask is not None:
         moves.append((state.queues[ask.queue], shapes[ask.shape].pairs, 1))
     for leaf, pairs, sign in moves:
         for queue in leaf.lineage:
@@ -104,8 +158,6 @@ def _shares(
         queue = state.queues.get(path, state.root)
         used = queue.usage[index] - queue.preempting[index]
         guaranteed = queue.guaranteed.get(index)
-        if queue.quota is not None:
-            used, guaranteed = queue.quota.usage.get(index, 0), queue.quota.subtree.get(index)
         if moved or guaranteed is not None:
             found.append(Shares(queue=path, resource=names[index], guaranteed=guaranteed, before=used, after=used + moved))
     return found

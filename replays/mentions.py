@@ -54,7 +54,8 @@ def mention_in(subject: str, event: v.AnyEvent) -> str:
             return f"refused: {event.reason}"  # type: ignore[union-attr]
         return ""
     if isinstance(event, v.AllocationBound):
-        flavors = ", ".join(f"{name} from {flavor}" for name, flavor in (event.flavors or {}).items())
+        chosen = [("", event.flavors or {}), *((f"{one.name}: ", one.flavors or {}) for one in event.podsets)]
+        flavors = ", ".join(f"{podset}{name} from {flavor}" for podset, named in chosen for name, flavor in named.items())
         return f"bound to {event.node}" if event.node else f"admitted{f' ({flavors})' if flavors else ''}"
     if isinstance(event, v.PreemptionFailed):
         return f"could not preempt: {event.reason}"

@@ -28,7 +28,7 @@ class Notebook:
 
     def note(self, subject: str, code: str, **facts: object) -> None:
         """Take down one consideration."""
-        found = Note(subject=subject, code=code, sentence=sentence(code), facts=facts)
+        found = Note(subject=subject, code=code, sentence=sentence(code, facts), facts=facts)
         if repr(found) not in self._seen:
             self._seen[repr(found)] = None
             self.notes.append(found)

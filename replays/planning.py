@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from replays.explain import copy, explain_ask
+from replays.mentions import mention_in
 
 if TYPE_CHECKING:
     from evsched.core.engine import Engine
@@ -51,11 +52,12 @@ def plan_ask(engine: Engine, proposed: v.AskSubmitted) -> Planned:
         if isinstance(event, v.InputRejected):
             return Planned(outcome="refused", summary=f"It would be refused: {event.reason}.")
         if isinstance(event, v.AllocationBound) and event.ask == proposed.ask:
-            where = f"bound to {event.node}" if event.node else f"admitted with {event.flavors or 'its flavors'}"
+            where = f"bound to {event.node}" if event.node else mention_in(proposed.ask, event)
             return Planned(outcome="bound", summary=f"It would be {where}.", node=event.node, flavors=event.flavors)
         if isinstance(event, v.PreemptionDecided) and event.ask == proposed.ask:
             where = f" on {event.node}" if event.node else ""
-            summary = f"It would preempt {len(event.victims)} allocations{where}."
+            count = len(event.victims)
+            summary = f"It would preempt {count} allocation{'s' if count > 1 else ''}{where}."
             return Planned(outcome="preempts", summary=summary, node=event.node, victims=event.victims)
     found = explain_ask(world, proposed.ask)
     return Planned(outcome="waits", summary=f"It would wait. {found.summary}", unblock=found.unblock)

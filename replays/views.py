@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from events.configuration import KueueSpec
+from evsched.core.kueue import shares
+
 if TYPE_CHECKING:
     from evsched.core.queues import Queue
     from evsched.core.state import State
@@ -18,7 +21,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 AMOUNTS = frozenset({
-    "resources", "capacity", "used", "free", "guaranteed", "maximum", "nominal", "usage", "pending", "preempting",
+    "resources", "capacity", "used", "free", "guaranteed", "maximum", "nominal", "quota", "borrowing_limit", "lending_limit",
+    "usage", "pending", "preempting",
 })  # fmt: skip
 """Entries that hold amounts by resource name."""
 
@@ -49,7 +53,16 @@ def _queue(state: State, queue: Queue) -> Row:
     if queue.quota is None:
         row |= {"guaranteed": limits(queue.guaranteed), "maximum": limits(queue.maximum)}
     else:
-        row |= {"nominal": limits(queue.quota.nominal)}
+        quota = queue.quota
+        row |= {
+            "nominal": limits(quota.nominal),
+            "borrowing_limit": limits(quota.borrowing),
+            "lending_limit": limits(quota.lending),
+        }
+        if not queue.leaf:  # with what those below it lend
+            row |= {"quota": limits(quota.subtree)}
+        if isinstance(state.configuration, KueueSpec) and state.configuration.fair_sharing:
+            row |= {"share": shares.status(quota, quota.usage)}
     return row | {
         "pending": vector(queue.pending),
         "pending_asks": queue.pending_asks,

@@ -6,6 +6,11 @@ completed with the facts of the note.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 SENTENCES: dict[str, str] = {
     # The laws (seed preemption_design).
     "law1": "it asked not to be preempted, and somebody else will do (law 1)",
@@ -50,7 +55,7 @@ SENTENCES: dict[str, str] = {
     "queue-within-nominal": "its queue does not borrow what is short",
     "cohort-within-nominal": "its cohort does not borrow what is short",
     "candidate": "it could be preempted",
-    "share": "the shares of the two queues do not allow it (fair sharing)",
+    "share": "fair sharing spares it: {ours} would have share {our_share}, {theirs} has {their_share}, without it {their_rest}",
     "flavor": "this is what the flavor offers",
     "admit": "it is admitted",
     "preempt": "it preempts",
@@ -59,6 +64,7 @@ SENTENCES: dict[str, str] = {
     "overlap": "its victims go for another workload of the same cycle",
     "crowded-out": "the workloads before it in the cycle leave no room",
     "deferred": "it fits once the victims of others are gone",
+    "not-reached": "enough others came before it, or its queue no longer borrowed when they were gone",
     "not-needed": "the others free enough without it",
 }
 
@@ -66,6 +72,7 @@ YES = frozenset({"eligible", "candidate", "chosen", "node-candidate", "node-free
 """Codes that say yes rather than no."""
 
 
-def sentence(code: str) -> str:
-    """Return what a code means; the code itself when it is not known."""
-    return SENTENCES.get(code, code)
+def sentence(code: str, facts: Mapping[str, object] | None = None) -> str:
+    """Return what a code means, completed with the facts of the note; the code itself when it is not known."""
+    found = SENTENCES.get(code, code)
+    return found.format_map(facts) if facts and "{" in found else found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from events.vocabulary import PreemptionDecided, QuotaPreemptionDecided
 from evsched.cli.answers import NO, CommandError, emit, paper, say
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
@@ -17,10 +19,22 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from replays.explain import Explanation
-    from replays.explain_decision import Decision
+    from replays.explain_decision import Decision, Spared
+    from replays.explain_kueue import FairShare
     from replays.history import History
     from replays.mentions import Mention
     from replays.moments import Moment
+    from replays.notebook import Note
+
+DECISIONS = ("preempts ", "told to go for ")
+"""How a history begins to speak of a decision."""
+
+NOTES_SHOWN = 20
+NAMES_SHOWN = 3
+"""More considerations than the first are shown together where they are the same, each with so many names."""
+
+DECISIONS_SHOWN = 3
+"""How many decisions that spared somebody are decided again."""
 
 
 async def explain(
@@ -47,7 +61,8 @@ async def explain(
         at: A seq, a time, or time before the end of the log (-15m).
         json: One document.
     """
-    from replays.history import History  # noqa: PLC0415 - the core is slow to load, help is not
+    from replays.explain_decision import spared_in  # noqa: PLC0415 - the core is slow to load, help is not
+    from replays.history import History  # noqa: PLC0415
 
     try:
         moment = parse_moment(at)
@@ -55,16 +70,22 @@ async def explain(
         raise CommandError(str(error)) from error
     async with log_of(where) as opened:
         history = History(opened)
-        explanation, decisions = await _explain(history, subject, moment)
+        explanation, candidates = await _explain(history, subject, moment)
+        decisions = await _decisions(history, [one.seq for one in explanation.history if one.text.startswith(DECISIONS)])
+        around = await _decisions(history, candidates) if explanation.status == "runs" else []
+    spared = [found for one in around if (found := spared_in(one, subject)) is not None]
     if json:
-        emit({"explanation": explanation, "decisions": decisions})
+        emit({"explanation": explanation, "decisions": decisions, "spared": spared})
     else:
-        _print(explanation, decisions)
+        _print(explanation, decisions, spared)
     return NO if explanation.status == "unknown" else 0
 
 
-async def _explain(history: History, subject: str, moment: Moment) -> tuple[Explanation, list[Decision]]:
-    """Read the log up to the moment once, keep what mentions the subject, then explain it."""
+async def _explain(history: History, subject: str, moment: Moment) -> tuple[Explanation, list[int]]:
+    """Read the log up to the moment once, keep what mentions the subject, then explain it.
+
+    With it come the seqs of the last decisions that told somebody else to go while the subject was running.
+    """
     from evsched.core.engine import Engine  # noqa: PLC0415
     from replays.explain import Explanation, explain_allocation, explain_ask  # noqa: PLC0415
     from replays.history import apply_step  # noqa: PLC0415
@@ -75,6 +96,7 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
         until_time = await history.end_time() - moment.before_end_ms
     engine = Engine()
     mentions: list[Mention] = []
+    others: deque[int] = deque(maxlen=DECISIONS_SHOWN)
     async for step in history.steps():
         if until_time is not None and step.time > until_time:
             break
@@ -83,6 +105,8 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
                 text = mention_in(subject, event)
                 if text:
                     mentions.append(Mention(seq=event.seq, time=step.time, text=text))
+                elif isinstance(event, PreemptionDecided | QuotaPreemptionDecided) and subject in engine.state.allocations:
+                    others.append(event.seq)
         apply_step(engine, step, moment.seq)
         if moment.seq is not None and step.head.next_seq > moment.seq:
             break
@@ -99,17 +123,16 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
     else:
         summary = "Nothing in the log up to this moment names it."
         found = Explanation(subject=subject, status="unknown", seq=state.seq, time=state.time, summary=summary)
-    return found, await _decisions(history, mentions)
+    return found, list(others)
 
 
-async def _decisions(history: History, mentions: Sequence[Mention]) -> list[Decision]:
-    """Decide again every preemption that the subject had to do with."""
+async def _decisions(history: History, wanted: Sequence[int]) -> list[Decision]:
+    """Decide again the preemptions with these seqs."""
     from evsched.core.engine import Engine  # noqa: PLC0415
     from replays.explain import copy  # noqa: PLC0415
     from replays.explain_decision import explain_decision  # noqa: PLC0415
     from replays.history import apply_step  # noqa: PLC0415
 
-    wanted = [one.seq for one in mentions if one.text.startswith(("preempts ", "told to go for "))]
     if not wanted:
         return []
     engine, found = Engine(), []
@@ -127,7 +150,7 @@ async def _decisions(history: History, mentions: Sequence[Mention]) -> list[Deci
 # -------------------------------------------------------------------------------------------------------------- for people
 
 
-def _print(explanation: Explanation, decisions: Sequence[Decision]) -> None:
+def _print(explanation: Explanation, decisions: Sequence[Decision], spared: Sequence[Spared]) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     from replays.moments import format_time  # noqa: PLC0415
@@ -139,12 +162,14 @@ def _print(explanation: Explanation, decisions: Sequence[Decision]) -> None:
     )
     console.print(Text(explanation.summary))
     _print_levels(console, explanation)
+    _print_quotas(console, explanation)
     _print_nodes(console, explanation)
     if explanation.unblock:
         console.print(Text("\nWhat would change it", style="bold"))
         for line in explanation.unblock:
             console.print(Text(f"  {line}"))
     _print_notes(console, "Considered and passed over", explanation.passed_over)
+    _print_spared(console, spared)
     for decision in decisions:
         _print_decision(console, decision)
     if explanation.history:
@@ -181,6 +206,59 @@ def _print_levels(console: Console, explanation: Explanation) -> None:
     console.print(table)
 
 
+def _print_quotas(console: Console, explanation: Explanation) -> None:
+    """Print what Kueue looked at: quotas level by level, flavors, shares."""
+    from rich.text import Text  # noqa: PLC0415
+
+    from evsched.cli.cells import table  # noqa: PLC0415
+
+    if explanation.quotas:
+        rows = [
+            {
+                "queue": one.queue, "flavor": one.flavor, "resource": one.resource,
+                **{
+                    name: None if amount is None else _amount(one.resource, amount)
+                    for name, amount in (
+                        ("requested", one.requested), ("used", one.used), ("quota", one.quota), ("nominal", one.nominal),
+                        ("borrowing_limit", one.borrowing_limit), ("lending_limit", one.lending_limit),
+                    )
+                },
+                "": f"{_amount(one.resource, one.missing)} too much ({one.binding})" if one.binding else None,
+            }
+            for one in explanation.quotas
+        ]  # fmt: skip
+        console.print(Text("\nQuotas", style="bold"))
+        console.print(table(rows))
+    if explanation.flavors:
+        console.print(Text("\nFlavors considered", style="bold"))
+    for look in explanation.flavors:
+        level = f", borrowing at level {look.borrow_level} of its cohorts" if look.borrow_level else ""
+        console.print(Text(f"  {look.flavor} for {', '.join(look.resources)}: {look.sentence}{level} ({look.mode})"))
+    _print_shares(console, "Shares now and with it running", explanation.shares)
+
+
+def _print_shares(console: Console, title: str, shares: Sequence[FairShare]) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    if shares:
+        console.print(Text(f"\n{title}", style="bold"))
+    for one in shares:
+        before, after = ("infinite" if share == 2**63 - 1 else str(share) for share in (one.before, one.after))
+        console.print(Text(f"  {one.queue}: {before} → {after}"))
+
+
+def _print_spared(console: Console, spared: Sequence[Spared]) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    from replays.moments import format_time  # noqa: PLC0415
+
+    if spared:
+        console.print(Text("\nSpared", style="bold"))
+    for one in spared:
+        whom = f"ask {one.for_ask}" if one.for_ask else f"the maximum of {one.for_queue}"
+        console.print(Text(f"  {one.seq:>8}  {format_time(one.time)}  when {whom} needed room: {one.sentence}"))
+
+
 def _print_nodes(console: Console, explanation: Explanation) -> None:
     from rich.text import Text  # noqa: PLC0415
 
@@ -197,14 +275,23 @@ def _print_nodes(console: Console, explanation: Explanation) -> None:
         console.print(Text(f"  {node.node}  {says}"))
 
 
-def _print_notes(console: Console, title: str, notes: Sequence[object]) -> None:
+def _print_notes(console: Console, title: str, notes: Sequence[Note]) -> None:
+    """Print considerations one a line; many of them by their sentence, with a few names each."""
     from rich.text import Text  # noqa: PLC0415
 
     if not notes:
         return
     console.print(Text(f"\n{title}", style="bold"))
+    if len(notes) <= NOTES_SHOWN:
+        for note in notes:
+            console.print(Text(f"  {note.subject}  {note.sentence}"))
+        return
+    by_sentence: dict[str, list[str]] = {}
     for note in notes:
-        console.print(Text(f"  {note.subject}  {note.sentence}"))  # type: ignore[attr-defined]
+        by_sentence.setdefault(note.sentence, []).append(note.subject)
+    for sentence, names in by_sentence.items():
+        more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+        console.print(Text(f"  {', '.join(names[:NAMES_SHOWN])}{more}  {sentence}"))
 
 
 def _print_decision(console: Console, decision: Decision) -> None:
@@ -218,10 +305,14 @@ def _print_decision(console: Console, decision: Decision) -> None:
     )
     for victim in decision.victims:
         console.print(Text(f"  {victim.id} of {victim.queue} had to go: {victim.reason}"))
+        if victim.message:
+            console.print(Text(f"    {victim.message}"))
     for share in decision.shares:
         guaranteed = f", guaranteed {_amount(share.resource, share.guaranteed)}" if share.guaranteed is not None else ""
+        guaranteed += f", quota {_amount(share.resource, share.quota)}" if share.quota is not None else ""
         before, after = _amount(share.resource, share.before), _amount(share.resource, share.after)
         console.print(Text(f"  {share.queue}: {share.resource} {before} → {after}{guaranteed}"))
+    _print_shares(console, "Shares before and after", decision.fair)
     _print_notes(console, "Passed over then", decision.passed_over)
     if not decision.identical:
         say(f"decision {decision.seq} comes out differently today: run `evsched verify`")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from events.chain import Step
 from events.cloudevents import rfc3339
+from events.configuration import KueueSpec
 from events.errors import AccessDenied, StreamError
 from events.streams import Heartbeat, open_streams
 from events.vocabulary import QuotaPreemptionUnhelpful
@@ -16,10 +17,14 @@ from evsched.cli.answers import emit, paper
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.core.engine import Engine
+from evsched.core.kueue import shares
 from evsched.core.quantity import format_amount
 from evsched.core.queues import Queue
 from evsched.service.rebuilding import Warm
 from evsched.service.surroundings import SystemClock
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 SHOWN = 20
 """How many timers and unhelpful actions a person is shown."""
@@ -123,7 +128,10 @@ _KEPT = frozenset({"seq", "reason", "target", "unmet"})
 
 
 def _queue(engine: Engine, queue: Queue) -> dict[str, Any]:
-    """Return what a queue uses, waits for, is guaranteed and may use at most, by resource; an absent limit is unset."""
+    """Return what a queue uses, waits for, is guaranteed and may use at most, by resource; an absent limit is unset.
+
+    For Kueue: its nominal quota, and for a cohort the quota with what those below it lend, and how much may be borrowed.
+    """
     names = engine.state.types.names
 
     def amounts(values: list[int]) -> dict[str, int]:
@@ -132,7 +140,7 @@ def _queue(engine: Engine, queue: Queue) -> dict[str, Any]:
     def limits(values: dict[int, int]) -> dict[str, int]:
         return {names[index]: value for index, value in sorted(values.items())}
 
-    return {
+    row: dict[str, Any] = {
         "queue": queue.path,
         "leaf": queue.leaf,
         "draining": queue.draining,
@@ -140,15 +148,22 @@ def _queue(engine: Engine, queue: Queue) -> dict[str, Any]:
         "used": amounts(queue.usage),
         "preempting": amounts(queue.preempting),
         "pending": amounts(queue.pending),
-        "guaranteed": limits(queue.guaranteed),
-        "max": limits(queue.maximum if queue.quota is None else queue.quota.nominal),
     }
+    quota = queue.quota
+    if quota is None:
+        return row | {"guaranteed": limits(queue.guaranteed), "max": limits(queue.maximum)}
+    row |= {"nominal": limits(quota.nominal), "quota": limits(quota.subtree), "borrowing_limit": limits(quota.borrowing)}
+    if isinstance(engine.state.configuration, KueueSpec) and engine.state.configuration.fair_sharing:
+        row |= {"share": shares.status(quota, quota.usage)}
+    return row
+
+
+YUNIKORN = ("guaranteed", "max")
+KUEUE = ("nominal", "quota", "borrowing_limit")
+"""What a queue is entitled to, column by column."""
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415 - costs time that --json need not pay
-
     console = paper()
     for name, value in facts.items():
         if isinstance(value, list):
@@ -160,15 +175,8 @@ def _show(facts: dict[str, Any]) -> None:
             shown += f" ({max(0, SystemClock().now() - value) // 1000} s ago by the clock of this machine)"
         console.print(f"{name.replace('_', ' '):<22} {shown}", markup=False)
     if facts["queues"]:
-        table = Table("queue", "resource", "used", "leaving", "waiting", "guaranteed", "max", show_edge=False, box=None)
-        for queue in facts["queues"]:
-            kinds = sorted({*queue["used"], *queue["pending"], *queue["guaranteed"], *queue["max"]}) or [""]
-            for number, kind in enumerate(kinds):
-                row = [queue[column].get(kind) for column in ("used", "preempting", "pending", "guaranteed", "max")]
-                texts = ["-" if one is None else format_amount(kind.rpartition("/")[2], one) for one in row]
-                table.add_row("" if number else escape(queue["queue"]), escape(kind), *texts)
         console.print()
-        console.print(table)
+        console.print(_table(facts["queues"]))
     if facts["timers"] or facts["unhelpful"]:
         console.print()
     for one in facts["timers"][:SHOWN]:
@@ -178,3 +186,24 @@ def _show(facts: dict[str, Any]) -> None:
     for one in facts["unhelpful"][-SHOWN:]:
         sentence = f"quota of {one['queue']} was enforced at {rfc3339(one['time'])} and helped nobody: {one['reason']}"
         console.print(sentence, markup=False)
+
+
+def _table(queues: list[dict[str, Any]]) -> Table:
+    """Return the table of queues, one line a queue and resource."""
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    kueue, fair = any("nominal" in one for one in queues), any("share" in one for one in queues)
+    entitled = KUEUE if kueue else YUNIKORN
+    headings = [name.replace("_", " ") for name in entitled]
+    table = Table(
+        "queue", *(("share",) if fair else ()), "resource", "used", "leaving", "waiting", *headings, show_edge=False, box=None
+    )
+    for queue in queues:
+        kinds = sorted({name for column in ("used", "pending", *entitled) for name in queue.get(column, {})}) or [""]
+        for number, kind in enumerate(kinds):
+            row = [queue.get(column, {}).get(kind) for column in ("used", "preempting", "pending", *entitled)]
+            texts = ["-" if one is None else format_amount(kind.rpartition("/")[2], one) for one in row]
+            share = (str(queue["share"]) if not number and "share" in queue else "",) if fair else ()
+            table.add_row("" if number else escape(queue["queue"]), *share, escape(kind), *texts)
+    return table

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evsched.core.kueue import tracing
 from evsched.core.kueue.contest import Contest, Cursor
 from evsched.core.kueue.messages import FAIR_SHARING, IN_CLUSTER_QUEUE, RECLAMATION
 from evsched.core.kueue.shares import order_of, share_of
@@ -150,9 +151,7 @@ class _Run:
             if allowed:
                 return self._take(contest, queue, entry, FAIR_SHARING)
             if self.wanted.tracer is not None:
-                self.wanted.tracer.note(
-                    entry[3], "share", ask=self.wanted.ask.id, queue=queue.path, ours=ours.path, theirs=theirs.path
-                )
+                tracing.note_share(self.trial, self.wanted, (ours, theirs, queue), entry, self.wanted.tracer)
             if queue not in self.retry:
                 self.retry[queue] = Cursor(*(([entry], []) if cursor.popped_leaving else ([], [entry])), None)
         contest.update(queue)

@@ -150,7 +150,8 @@ class Assigner:
             ranks = {index: self._rank(index, amount + self.usage.get(index, 0)) for index, amount in amounts.items()}
             rank = self._worst(ranks)
             if self.searcher.tracer is not None:
-                self.searcher.tracer.note(self.ask.id, "flavor", flavor=flavor, mode=MODE_NAMES[rank.mode], level=rank.level)
+                facts = {"flavor": flavor, "resources": names, "mode": MODE_NAMES[rank.mode], "level": rank.level}
+                self.searcher.tracer.note(self.ask.id, "flavor", **facts)
             if is_better(rank, best_rank, self.spec):
                 best, best_rank = (flavor, ranks, amounts), rank
             if may_stop(rank, self.spec):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evsched.core.kueue.shares import status
+
 if TYPE_CHECKING:
     from evsched.core.kueue.candidates import Entry
     from evsched.core.kueue.model import Quota
@@ -78,3 +80,23 @@ def note_limit(trial: Trial, queue: Quota, index: int, amount: int, ask: str, tr
             return
         amount -= kept
         node = node.parent
+
+
+def note_share(trial: Trial, wanted: Wanted, sides: tuple[Quota, Quota, Quota], entry: Entry, tracer: Tracer) -> None:
+    """Tell that a workload is spared by the shares of the two sides, as the status would show them; the ask's is counted.
+
+    Args:
+        trial: With the ask in and the victims so far gone.
+        wanted: What is asked for.
+        sides: The almost lowest common cohorts, of the ask and of the workload, and the queue of the workload.
+        entry: The workload.
+        tracer: Hears it.
+    """
+    ours, theirs, queue = sides
+    pairs = wanted.candidates.pairs(entry[4])
+    shown = [status(node, trial.usage(node)) for node in (ours, theirs)]
+    trial.remove(queue, pairs)
+    rest = status(theirs, trial.usage(theirs))
+    trial.add(queue, pairs)
+    facts = {"ours": ours.path, "theirs": theirs.path, "our_share": shown[0], "their_share": shown[1], "their_rest": rest}
+    tracer.note(entry[3], "share", ask=wanted.ask.id, queue=queue.path, **facts)
