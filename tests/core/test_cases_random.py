@@ -68,8 +68,6 @@ def test_every_decision_is_lawful_and_nobody_waits_in_vain(shared_case: Path):
 @pytest.mark.cases("yunikorn/designed", "yunikorn/observed")
 def test_the_expectation_holds(shared_case: Path):
     """What the file expects comes out."""
-    if "quota" in shared_case.stem:
-        pytest.skip("quota enforcement has its own tests")
     scenario = read_scenario(shared_case)
     found = differences(scenario.expect, Simulation(scenario).run())
     if shared_case.stem == CROSS_NODE:
