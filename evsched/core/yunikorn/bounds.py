@@ -128,8 +128,13 @@ class Outlook:
         return next((page for page in pages if self.is_free(page)), pages[0] if pages else None)
 
     def is_free(self, page: int) -> bool:
-        """Tell whether a node has room for the ask now, while those who were told are still there."""
+        """Tell whether a node has room for the ask now, and every maximum, while those who were told are still there."""
         state = self.state
+        for queue in self.asker.leaf.lineage:
+            for kind, amount in self.asker.pairs:
+                limit = queue.maximum.get(kind)
+                if limit is not None and queue.usage[kind] + queue.claimed[kind] + amount > limit:
+                    return False
         held: dict[int, int] = {}
         for allocation in state.nodes[self.index.names[page]].allocations.values():
             if allocation.told:

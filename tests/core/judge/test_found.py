@@ -84,3 +84,15 @@ def test_who_waits_for_no_victim_is_bound_on_its_node_though_others_there_still_
     )
     assert told(simulation) == [("first", ["v1"]), ("second", ["v2"])]
     assert {name: one.node for name, one in simulation.engine.state.allocations.items()} == {"first": "n", "v2": "n"}
+
+
+def test_room_on_a_node_is_of_no_use_below_a_maximum_that_is_only_being_freed():
+    """One node has room, the parent has none until somebody leaves who does not: the ask takes a task on the other node."""
+    simulation = run(
+        queue("q", queue("a", guaranteed=4), queue("b"), maximum=4),
+        nodes=[{"name": "m", "capacity": {"vcore": 2000}}, {"name": "n", "capacity": {"vcore": 8000}}],
+        running=[item("going", "root.q.b", 2, node="n", preempting=True), item("stays", "root.q.b", 2, node="m")],
+        pending=[item("ask", "root.q.a", 2)],
+        steps=[{"advance": "20s"}],
+    )
+    assert told(simulation) == [("ask", ["stays"])]
