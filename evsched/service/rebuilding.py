@@ -30,7 +30,7 @@ from evsched.core import snapshot
 from evsched.core.engine import Engine
 from replays.snapshots import Header, SnapshotStore
 
-SNAPSHOT_EVERY = 25_000
+SNAPSHOT_EVERY = 50_000
 """Events between two snapshots: so few that any moment between them is soon found."""
 SLICE_S = 0.02
 """How long a rebuild works before it lets others work."""
