@@ -150,3 +150,11 @@ def test_links_lead_somewhere():
     links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))]
     inside = [(page, link) for page, link in links if "://" not in link]
     assert [f"{page.relative_to(ROOT)}: {link}" for page, link in inside if not (page.parent / link).exists()] == []
+
+
+def test_the_index_names_every_page():
+    """Who looks for a page or a record of a decision finds it there."""
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "adr").glob("*.md")]
+    names = [page.relative_to(ROOT / "docs").as_posix() for page in pages if page.name != "index.md"]
+    assert [name for name in sorted(names) if f"]({name})" not in index] == []
