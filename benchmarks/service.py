@@ -33,6 +33,7 @@ RATE = 2000
 """Proposals a second."""
 TICK_S = 0.005
 WARM_S, MEASURED_S = 3.0, 10.0
+DEADLINE_S = 60.0
 NODES = 1000
 P50_MS, P99_MS = 10.0, 30.0
 
@@ -45,6 +46,11 @@ def cluster() -> list[AnyInput]:
     return [ConfigurationApplied(configuration=configuration), *nodes, ApplicationSubmitted(application="app", queue="root.a")]
 
 
+def asks() -> int:
+    """Return how many asks there are."""
+    return int((WARM_S + MEASURED_S) * RATE)
+
+
 def ask(number: int) -> AskSubmitted:
     """Return an ask of one core."""
     return AskSubmitted(ask=f"task-{number}", application="app", resources={"vcore": 1000}, proposal=f"p-{number}")
@@ -54,8 +60,8 @@ async def at_rate(streams: Streams, begun: dict[str, float]) -> None:
     """Propose asks at the rate, never waiting for an answer; take down when each was handed over."""
     number, start = 0, time.monotonic()
     under_way: set[asyncio.Task[tuple[int, ...]]] = set()
-    while (elapsed := time.monotonic() - start) < WARM_S + MEASURED_S:
-        batch = [ask(one) for one in range(number, round(elapsed * RATE))]
+    while number < asks():
+        batch = [ask(one) for one in range(number, min(asks(), round((time.monotonic() - start) * RATE)))]
         number += len(batch)
         now = time.monotonic()
         for one in batch:
@@ -72,7 +78,7 @@ async def decisions(url: str) -> list[float]:
     """Return how long each decision took, milliseconds, in the order of the asks, without those of the warm-up."""
     begun: dict[str, float] = {}
     ended: dict[str, float] = {}
-    async with open_streams(url) as streams:
+    async with asyncio.timeout(DEADLINE_S), open_streams(url) as streams:
         await streams.inbox.propose(cluster(), "benchmark")
         reader, proposing = ChainReader(), asyncio.create_task(at_rate(streams, begun))
         async with aclosing(follow_steps(streams.log, reader)) as batches:
@@ -80,7 +86,7 @@ async def decisions(url: str) -> list[float]:
                 now = time.monotonic()
                 for step in steps:
                     ended.update((event.ask, now) for event in step.events if isinstance(event, AllocationBound))
-                if proposing.done() and len(ended) >= len(begun):
+                if len(ended) == asks():
                     break
         await proposing
     return _measured(begun, ended)
@@ -90,11 +96,11 @@ async def bare(url: str) -> list[float]:
     """Return how long it takes to send such records with the same client and to read them back, milliseconds."""
     begun: dict[str, float] = {}
     ended: dict[str, float] = {}
-    async with open_streams(url) as streams:
+    async with asyncio.timeout(DEADLINE_S), open_streams(url) as streams:
         await streams.log.create()
         sending = asyncio.create_task(at_rate(streams, begun))
         position = 0
-        while not (sending.done() and len(ended) >= len(begun)):
+        while len(ended) < asks():
             found = await streams.inbox.read(position, wait_s=0.5)
             now = time.monotonic()
             ended.update((one.input.ask, now) for one in found if isinstance(one.input, AskSubmitted))
