@@ -164,6 +164,10 @@ def _cluster_queue(node: Node, read: _Manifests, version: str) -> None:
     keys = ("cohort", "cohortName", "queueingStrategy", "resourceGroups", "preemption", "flavorFungibility")
     spec, name, metadata = _spec(node, read, "ClusterQueue", (*keys, "fairSharing", "stopPolicy", "namespaceSelector"))
     annotations = reader.mapping(get(metadata, "annotations"))
+    for key, value in annotations.items():
+        # Those of others are theirs; a slip in our own would switch something off in silence.
+        if key.startswith("evsched") and key != QUOTA_DELAY_ANNOTATION:
+            reader.refuse(value, f"found the unknown annotation {key!r}, expected {QUOTA_DELAY_ANNOTATION}")
     everybody, namespaces = _namespaces(node, spec, reader)
     read.cluster_queues.append(
         ClusterQueueSpec(

@@ -316,6 +316,10 @@ def test_accepted_with_a_warning(text, place, words):
             "a duration that is not negative",
         ),
         (
+            queue("", metadata="{name: a, annotations: {evsched.io/quota-preemption-dealy: 5s}}"),
+            "found the unknown annotation 'evsched.io/quota-preemption-dealy', expected evsched.io/quota-preemption-delay",
+        ),
+        (
             queue(group("{name: cpu}")),
             "0.yaml:9 spec.resourceGroups[0].flavors[0].resources[0]: found no nominalQuota, expected one",
         ),
