@@ -73,7 +73,7 @@ def inputs(draw: Random, engine: Engine) -> v.AnyInput:
     state = engine.state
     node = draw.choice(("n1", "n2", "n3", "n4"))
     waits, runs = draw.choice((*state.asks, "t0")), draw.choice((*state.allocations, "t0"))
-    queue = draw.choice(LEAVES)
+    queue = draw.choice((*LEAVES, *(path for path, parent in state.dynamic.items() if not parent)))
     fields = {
         "application": f"{draw.choice('xyz')}-{queue}",
         "queue": queue,
@@ -122,13 +122,20 @@ def decided(engine: Engine, asker: str, node: str, *victims: Allocation) -> v.Pr
 
 
 def disturb(draw: Random, engine: Engine) -> v.AnyEvent | None:
-    """Return a decision as preemption would write it (not a lawful one; allocation does not mind), or None."""
+    """Return a decision as preemption would write it (not a lawful one), a queue made or gone, or None."""
     state = engine.state
     waiting = [ask for ask in state.asks if ask not in state.preemptions and ask not in state.reservations]
     if waiting and state.nodes and draw.random() < 0.4:
         node = draw.choice(list(state.nodes.values()))
         staying = [one for one in node.allocations.values() if not one.told]
         return decided(engine, draw.choice(waiting), node.name, *staying[: draw.randrange(3)])
+    if draw.random() < 0.1:
+        path = draw.choice(("root.dynamic", "root.p.q.dynamic"))
+        known = state.queues.get(path)
+        if known is None:
+            return v.QueueCreated(seq=state.seq + 1, queue=path)
+        if not known.applications:
+            return v.QueueRemoved(seq=state.seq + 1, queue=path)
     if state.preemptions and draw.random() < 0.3:
         flight = draw.choice(list(state.preemptions.values()))
         return v.PreemptionWithdrawn(seq=state.seq + 1, ask=flight.ask, victims=tuple(flight.waiting_for), reason="test")

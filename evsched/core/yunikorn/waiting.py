@@ -120,7 +120,7 @@ class WaitingOrder(Walk):
             group.entry = None
             group.heap.clear()
             self._limited.pop(group, None)
-            group.bin.groups -= 1
+            self._leave(group.bin)
             del line.groups[demand]
             if demand not in self.root.demands:
                 self._forget(demand)
