@@ -14,6 +14,7 @@ from evsched.core import rules
 from evsched.core.engine import Engine
 from evsched.core.workloads import Allocation
 from evsched.core.yunikorn.allocation import within_maximum
+from evsched.core.yunikorn.waiting import WaitingOrder
 from tests.core import naive_allocation as naive
 from tests.examples import examples
 
@@ -174,6 +175,25 @@ def test_binds_what_the_naive_one_binds_in_the_same_order(seed):
         expected = allocate_naively(plain) if decide else []
         assert bound(events) == expected
     assert clever.state.digest() == plain.state.digest()
+    if clever.state.order is not None:
+        clever.state.order.settle()
+        assert summary(clever.state.order) == summary(WaitingOrder(clever.state))
+
+
+def summary(order: WaitingOrder) -> dict[str, object]:
+    """Return what an order that followed the events must share with one that is built from the state: it forgot what is gone."""
+    queues = {
+        path: (
+            {(demand.shape.index, demand.required): count for demand, count in standing.demands.items()},
+            standing.levels,
+            sorted(standing.lines),
+            standing.bin_count,
+            sorted((bin_.demand.shape.index, str(bin_.peers), bin_.groups) for here in standing.bins.values() for bin_ in here.values()),
+        )
+        for path, standing in order.standings.items()
+        if standing.demands
+    }
+    return {"queues": queues, "lines": sorted(order.lines), "demands": sorted(map(str, order.demands))}
 
 
 # ---------------------------------------------------------------------------------------------------------- particulars
