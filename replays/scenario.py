@@ -84,7 +84,7 @@ class Item(Closed, frozen=True, kw_only=True):
     """What running and pending items share."""
 
     id: Name
-    application: str = ""
+    application: Annotated[str, Meta(max_length=253)] = ""
     queue: str = ""
     user: str = "nobody"
     groups: tuple[str, ...] = ()

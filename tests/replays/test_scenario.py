@@ -45,6 +45,7 @@ def test_what_was_observed_may_carry_diagnostics():
         ({"nodes": [{"name": "n", "capacity": {"vcore": 2**60}}]}, "$.nodes[0].capacity", "<= 9007199254740992"),
         ({"pending": [{"id": "a", "priorty": 3}]}, "$.pending[0]", "priorty"),
         ({"pending": [{"id": "a", "priority": 2**31}]}, "$.pending[0].priority", "2147483647"),
+        ({"pending": [{"id": "a", "application": "x" * 254}]}, "$.pending[0].application", "<= 253"),
         ({"running": [{"id": "a", "node": 7}]}, "$.running[0].node", "str"),
         ({"steps": [{"advance": "soon"}]}, "$.steps[0]", "expected a duration"),
         ({"steps": [{"advance": "-1s"}]}, "$.steps[0]", "0s or more"),
