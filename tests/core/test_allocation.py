@@ -14,6 +14,7 @@ from evsched.core import rules
 from evsched.core.engine import Engine
 from evsched.core.workloads import Allocation
 from evsched.core.yunikorn.allocation import within_maximum
+from evsched.core.yunikorn.standing import Bin, Standing
 from evsched.core.yunikorn.waiting import WaitingOrder
 from tests.core import naive_allocation as naive
 from tests.examples import examples
@@ -180,6 +181,11 @@ def test_binds_what_the_naive_one_binds_in_the_same_order(seed):
         assert summary(clever.state.order) == summary(WaitingOrder(clever.state))
 
 
+def bins_of(standing: Standing) -> list[Bin]:
+    """Return the bins of a leaf."""
+    return [bin_ for here in standing.bins.values() for bin_ in here.values()]
+
+
 def summary(order: WaitingOrder) -> dict[str, object]:
     """Return what an order that followed the events must share with one that is built from the state: it forgot what is gone."""
     queues = {
@@ -188,7 +194,7 @@ def summary(order: WaitingOrder) -> dict[str, object]:
             standing.levels,
             sorted(standing.lines),
             standing.bin_count,
-            sorted((bin_.demand.shape.index, str(bin_.peers), bin_.groups) for here in standing.bins.values() for bin_ in here.values()),
+            sorted((bin_.demand.shape.index, str(bin_.peers), bin_.groups) for bin_ in bins_of(standing)),
         )
         for path, standing in order.standings.items()
         if standing.demands
