@@ -2,11 +2,9 @@
 
 Ties between equals are broken by names, so the new names stand in the same alphabetical order as the old ones. There is one
 space of names for everything (a user's name may be part of a queue's path by a placement rule), path by path, part by part.
-Free text goes:
-documents, descriptions, sentences of producers. Nothing is rewritten in place: the steps are taken again with the new names by
-a new engine,
-and every decision is compared with the recorded one under the renaming; a log whose decisions depend on the names themselves (a
-regular expression in a placement rule) is refused.
+Free text goes: documents, descriptions, sentences of producers. Nothing is rewritten in place: the steps are taken again with
+the new names by a new engine, and every decision is compared with the recorded one under the renaming; a log whose decisions
+depend on the names themselves (a regular expression in a placement rule) is refused.
 """
 
 from __future__ import annotations
@@ -45,6 +43,9 @@ PATHS = frozenset({"queue", "value"})
 
 VALUES = frozenset({"tags", "labels", "node_labels", "flavors"})
 """Mappings whose values are names; the keys are public terms."""
+
+FLAVORED = frozenset({"target", "unmet"})
+"""Mappings whose keys are ``flavor/resource`` under Kueue; a flavor has a name, a resource is a public term."""
 
 CLEARED = frozenset({"document", "raw", "description"})
 """Fields that hold what people wrote."""
@@ -97,10 +98,15 @@ def _canonical(name: str) -> str:
 
 
 class _Walker:
-    """Applies one function to every name in a value."""
+    """Applies one function to every name in a value.
+
+    Attributes:
+        flavored: Amounts of decisions belong to flavors, which have names: the configuration is one of Kueue.
+    """
 
     def __init__(self, name: Any) -> None:
         self._name = name
+        self.flavored = False
 
     def path(self, text: str) -> str:
         return "".join(part if part in (".", "/") else self._name(part) for part in _SEPARATORS.split(text))
@@ -132,6 +138,8 @@ class _Walker:
             return {self._name(key): amount for key, amount in value.items()}
         if isinstance(value, dict) and field in VALUES:
             return {key: self._name(item) for key, item in value.items()}
+        if self.flavored and isinstance(value, dict) and field in FLAVORED:
+            return {"/".join((self._name(key.partition("/")[0]), key.partition("/")[2])): item for key, item in value.items()}
         if field in PATHS and isinstance(value, str):
             return self.path(value)
         if field in NAMES:
@@ -172,6 +180,7 @@ class Anonymiser:
         else:
             proposals = [_proposal(walker, proposal) for proposal in proposals_of(step)]
             events = engine.step(step.time, proposals, decide=step.decided)
+        walker.flavored = isinstance(engine.state.configuration, c.KueueSpec)
         _must_agree(walker, step, events)
         return events
 

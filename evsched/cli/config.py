@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 from events.configuration import Configuration
 from events.vocabulary import ConfigurationApplied
 from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say
-from evsched.cli.cells import printable
+from evsched.cli.cells import counted, printable
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import history_of
@@ -195,8 +195,9 @@ def _size(configuration: Configuration) -> str:
     """Return how much a configuration holds, in words."""
     tree = msgspec.to_builtins(configuration)
     if tree["format"] == "kueue":
-        return f"{len(tree.get('cluster_queues', ()))} ClusterQueues, {len(tree.get('cohorts', ()))} Cohorts"
-    return f"{_queues(tree['root'])} queues"
+        queues, cohorts = len(tree.get("cluster_queues", ())), len(tree.get("cohorts", ()))
+        return f"{counted(queues, 'ClusterQueues')}, {counted(cohorts, 'Cohorts')}"
+    return counted(_queues(tree["root"]), "queues")
 
 
 def _queues(queue: dict[str, Any]) -> int:
