@@ -65,10 +65,15 @@ class QuotaLevel(Struct, frozen=True, kw_only=True):
 
 
 class FlavorLook(Struct, frozen=True, kw_only=True):
-    """A flavor that was considered: how far it would go for these resources, and how high it would have to borrow (0: not)."""
+    """A flavor that was considered, and how far it would go.
+
+    Attributes:
+        resources: What is asked of it; a podset is looked at together with what those before it take.
+        borrow_level: How high it would have to borrow; 0: not.
+    """
 
     flavor: str
-    resources: tuple[str, ...]
+    resources: dict[str, int]
     mode: str
     sentence: str
     borrow_level: int
@@ -248,7 +253,7 @@ def _uncovered(state: State, queue: Quota, ask: Ask) -> list[str]:
 def _considered(notes: list[Note]) -> list[FlavorLook]:
     return [
         FlavorLook(
-            flavor=note.facts["flavor"], resources=tuple(note.facts.get("resources", ())), mode=note.facts["mode"],
+            flavor=note.facts["flavor"], resources=note.facts["resources"], mode=note.facts["mode"],
             sentence=MODES.get(note.facts["mode"], note.facts["mode"]), borrow_level=note.facts["level"],
         )
         for note in notes

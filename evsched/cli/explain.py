@@ -210,7 +210,7 @@ def _print_quotas(console: Console, explanation: Explanation) -> None:
     """Print what Kueue looked at: quotas level by level, flavors, shares."""
     from rich.text import Text  # noqa: PLC0415
 
-    from evsched.cli.cells import table  # noqa: PLC0415
+    from evsched.cli.cells import amounts, table  # noqa: PLC0415
 
     if explanation.quotas:
         rows = [
@@ -233,7 +233,7 @@ def _print_quotas(console: Console, explanation: Explanation) -> None:
         console.print(Text("\nFlavors considered", style="bold"))
     for look in explanation.flavors:
         level = f", borrowing at level {look.borrow_level} of its cohorts" if look.borrow_level else ""
-        console.print(Text(f"  {look.flavor} for {', '.join(look.resources)}: {look.sentence}{level} ({look.mode})"))
+        console.print(Text(f"  {look.flavor} for {amounts(look.resources)}: {look.sentence}{level} ({look.mode})"))
     _print_shares(console, "Shares now and with it running", explanation.shares)
 
 

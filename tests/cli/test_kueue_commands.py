@@ -194,7 +194,7 @@ def test_a_waiting_workload_is_told_which_quota_binds(installation, capsys):
     assert run(["explain", "lab-2", "--at", bound, *installation.on(1)]) == 0
     shown = capsys.readouterr().out
     assert "2 too much (borrowing limit)" in shown
-    assert "on-demand for cpu: it is full, and nobody may be preempted" in shown
+    assert "on-demand for cpu 4: it is full, and nobody may be preempted" in shown
 
 
 def test_a_victim_is_told_for_whom_why_and_what_the_quotas_were(installation, capsys):

@@ -150,7 +150,8 @@ class Assigner:
             ranks = {index: self._rank(index, amount + self.usage.get(index, 0)) for index, amount in amounts.items()}
             rank = self._worst(ranks)
             if self.searcher.tracer is not None:
-                facts = {"flavor": flavor, "resources": names, "mode": MODE_NAMES[rank.mode], "level": rank.level}
+                total = {name: podset.resources[name] + self.usage.get(indices[name], 0) for name in names}
+                facts = {"flavor": flavor, "resources": total, "mode": MODE_NAMES[rank.mode], "level": rank.level}
                 self.searcher.tracer.note(self.ask.id, "flavor", **facts)
             if is_better(rank, best_rank, self.spec):
                 best, best_rank = (flavor, ranks, amounts), rank
