@@ -226,7 +226,9 @@ def test_the_default_log_lies_where_the_platform_keeps_data(monkeypatch, tmp_pat
 @pytest.mark.parametrize("arguments", [["log", "tail"], ["emulate"]])
 def test_ctrl_c_ends_what_never_ends_by_itself(filled, arguments):
     """With code 130 and one line, without a traceback."""
-    code = f"from evsched.cli.main import main; main({arguments!r})"
+    # A shell lets what it starts in the background ignore the signal, and so would the test's own child.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heed}; from evsched.cli.main import main; main({arguments!r})"
     running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = running.stdout.readline() if arguments[0] == "log" else running.stderr.readline()
     assert first
