@@ -110,11 +110,11 @@ def test_an_ask_waits_for_room_that_is_being_freed_but_not_for_ever():
     step(cluster, 0, node("n9", 2), running("small", "root.b", "n9", 2, age=90_000), ask("p0", "root.a", 3))
     assert preemptions(run_until(cluster, 1000)) == [("p0", "n0", ["r-n0"])]
     step(cluster, 1000, ask("p1", "root.a", 1))
-    events = run_until(cluster, 16_999)
+    events = run_until(cluster, 2999)
     assert preemptions(events) == []
-    assert [one.until for one in events if isinstance(one, v.PreemptionFailed)] == [START + 17_000]
+    assert [one.until for one in events if isinstance(one, v.PreemptionFailed)] == [START + 3000]
     cluster = Engine(snapshot.decode(snapshot.encode(cluster.state), cluster.state.time))
-    assert preemptions(run_until(cluster, 17_000)) == [("p1", "n9", ["small"])]
+    assert preemptions(run_until(cluster, 3000)) == [("p1", "n9", ["small"])]
 
 
 def test_an_ask_that_waits_for_room_gets_it():
@@ -123,8 +123,8 @@ def test_an_ask_that_waits_for_room_gets_it():
     step(
         cluster, 0, node("n9", 2), running("small", "root.b", "n9", 2, age=90_000), ask("p0", "root.a", 3), ask("p1", "root.a", 1)
     )
-    assert preemptions(run_until(cluster, 2000)) == [("p0", "n0", ["r-n0"])]
-    events = step(cluster, 5000, v.AllocationReleased(allocation="r-n0", reason="preempted"))
+    assert preemptions(run_until(cluster, 1800)) == [("p0", "n0", ["r-n0"])]
+    events = step(cluster, 1900, v.AllocationReleased(allocation="r-n0", reason="preempted"))
     assert {one.ask for one in events if isinstance(one, v.AllocationBound)} == {"p0", "p1"}
 
 

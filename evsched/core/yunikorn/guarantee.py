@@ -35,8 +35,8 @@ NODES_IN_VAIN = 64
 PATIENCE_MS = 1_000
 """How long an ask waits for room that is being freed for others, before it may preempt elsewhere.
 
-Several asks that fit into what one large victim leaves would otherwise each take a victim of their own. But who was told to go need
-not obey, and an ask with a lawful plan must not be left waiting: it waits for those who leave at once.
+Several asks that fit into what one large victim leaves would otherwise each take a victim of their own. But who was told to go
+need not obey, and an ask with a lawful plan must not be left waiting: it waits for those who leave at once.
 """
 
 HOPELESS = frozenset({"no-victims", "node-short", "law2"})
