@@ -3,10 +3,11 @@
 A cycle looks at one head per ClusterQueue. Which ask is the head: the best one that is not *parked*. An ask is parked when a
 cycle looked at it in vain, until something ends in its cohort tree; only ``BestEffortFIFO`` parks, under ``StrictFIFO`` the head
 stays the head and keeps those behind it waiting. An ask that has told victims to go stays the head too, so that what they free is
-kept for it.
+kept for it, until a cycle finds that it does not help it any more.
 
-Trees are independent of each other and are worked through one by one. A round that admits or preempts nobody ends with all its
-heads done, so that a run always ends. Asks of the same queue and priority that want the same fare the same: once one has been
+Trees are independent of each other and are worked through one by one. A round that admits, preempts and parks nobody ends with
+all its heads done, so that a run always ends; where it parks a head, those who only had no room beside that one have another
+turn. Asks of the same queue and priority that want the same fare the same: once one has been
 parked, those behind it are parked with it.
 """
 
@@ -51,6 +52,7 @@ class Run:
         self.order: list[list[str]] = []
         self._done: dict[str, None] = {}
         self._vain: dict[tuple[str, int, int, bool], None] = {}
+        self._hopeless: dict[str, None] = {}
         self._passed: dict[str, int] = {}
 
     # --------------------------------------------------------------------------------------------------------------- rounds
@@ -132,7 +134,8 @@ class Run:
             ask = state.asks[places[number][3]]
             if ask.local_queue and ask.local_queue in self.waiting.held:
                 continue
-            if strict or ask.id in state.preemptions or not self._is_parked(ask, top):
+            kept = strict or (ask.id in state.preemptions and ask.id not in self._hopeless)
+            if kept or not self._is_parked(ask, top):
                 # Those before it stay parked for the rest of the run; nobody joins them while it lasts.
                 self._passed[path] = number
                 return ask
@@ -165,9 +168,12 @@ class Run:
         moved = False
         for nominee in cycle.order:
             moved = self._write(nominee) or moved
+        vain = [nominee for nominee in cycle.order if nominee.outcome in VAIN]
+        for nominee in vain:
+            self._vain[_kind(nominee.ask)] = None
+            self._hopeless[nominee.ask.id] = None
+        moved = moved or any(nominee.queue.spec is not None and not nominee.queue.spec.strict_fifo for nominee in vain)
         for nominee in cycle.order:
-            if nominee.outcome in VAIN:
-                self._vain[_kind(nominee.ask)] = None
             if nominee.outcome in VAIN or nominee.outcome == "preempt" or not moved:
                 self._done[nominee.ask.id] = None
 

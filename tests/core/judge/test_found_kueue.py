@@ -1,0 +1,55 @@
+"""What the judge of this folder once found wrong with Kueue's cycles, each as the smallest scenario that shows it."""
+
+import json
+
+from replays.scenario import parse_scenario
+from replays.simulate import Simulation
+
+
+def queue(name, cpu, cohort="c", **spec):
+    """Return a ClusterQueue with one flavor and some cores, which never takes anything back unless `spec` says so."""
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": str(cpu)}]}]}]
+    spec = {"cohortName": cohort, "namespaceSelector": {}, "resourceGroups": groups, **spec}
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+
+
+def item(name, leaf, cpu, **more):
+    """Return a workload of some cores, a minute old."""
+    return {"id": name, "queue": leaf, "resources": {"cpu": cpu * 1000}, "created": -60} | more
+
+
+def runs(name, leaf, cpu, **more):
+    """Return an admitted workload."""
+    return item(name, leaf, cpu, flavors={"cpu": "f"}, admitted=-10) | more
+
+
+def left_waiting(*queues, **more):
+    """Return who waits at the end of a scenario with these ClusterQueues."""
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "f"}}
+    config = {"format": "kueue", "objects": [flavor, *queues]}
+    scenario = {"scenario": 1, "name": "found", "config": config, "steps": [{"advance": "60s"}]}
+    return Simulation(parse_scenario(json.dumps(scenario | more).encode(), "found.json")).run()["pending"]
+
+
+def test_who_only_had_no_room_beside_a_head_that_is_parked_has_another_turn():
+    """The large ask may not preempt and keeps its share in that cycle alone; the small one borrows in the next."""
+    waiting = left_waiting(
+        queue("a", 0),
+        queue("b", 10),
+        running=[runs("w", "a", 6)],
+        pending=[item("large", "b", 6), item("small", "a", 2)],
+    )
+    assert waiting == ["large"]
+
+
+def test_an_ask_whose_victims_did_not_help_it_lets_those_behind_it_pass():
+    """Both tell the same workload to go and the other ask is faster; the loser no longer stands before the small one."""
+    anybody = {"preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}}
+    waiting = left_waiting(
+        queue("a", 4, **anybody),
+        queue("b", 4, **anybody),
+        running=[runs("w1", "a", 4, priority=0), runs("w2", "b", 3, priority=9)],
+        pending=[item("loser", "b", 4, priority=5), item("winner", "a", 4, priority=7), item("small", "b", 1, priority=0)],
+        evictions={"confirm_after": "1s"},
+    )
+    assert waiting == ["loser"]
