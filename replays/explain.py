@@ -247,12 +247,14 @@ def _unblock(state: State, ask: Ask, path: list[Level], nodes: list[NearNode], e
 
 def explain_allocation(engine: Engine, name: str, history: Iterable[Mention] = (), spared: Iterable[Note] = ()) -> Explanation:
     """Explain an allocation that runs in the state of this engine."""
-    state = engine.state
+    state, history = engine.state, tuple(history)
     allocation = state.allocations[name]
     where = allocation.node or "its quota"
     if allocation.told:
-        whom = f"ask {allocation.victim_of}" if allocation.victim_of else f"the maximum of {allocation.quota_of}"
-        summary = f"It runs on {where} and was told to go at {format_time(allocation.told)} for {whom}."
+        whom = f"for ask {allocation.victim_of}" if allocation.victim_of else f"for the quota of {allocation.quota_of}"
+        stopped = [one.text for one in history if one.text.startswith("told to go: ")]
+        whom = f"({stopped[-1].removeprefix('told to go: ')})" if stopped else whom
+        summary = f"It runs on {where} and was told to go at {format_time(allocation.told)} {whom}."
     else:
         summary = f"It runs on {where} since {format_time(allocation.bound)} and nobody has told it to go."
     return Explanation(
@@ -261,6 +263,6 @@ def explain_allocation(engine: Engine, name: str, history: Iterable[Mention] = (
         seq=state.seq,
         time=state.time,
         summary=summary,
-        history=tuple(history),
+        history=history,
         passed_over=tuple(spared),
     )

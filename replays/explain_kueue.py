@@ -127,12 +127,13 @@ def look(state: State, ask: Ask, notebook: Notebook) -> Look:
     cycle = Cycle(state, Searcher(state, notebook))
     nominee = cycle.nominate([ask])[0]
     cycle.handle(nominee)
-    held = held_by(state, ask)
+    held, release = held_by(state, ask)
     quotas = levels(state, ask)
     said = [held] if held else _why(nominee, quotas)
+    would = [release] if release else _would(nominee)
     return Look(
         summary=" ".join(said),
-        unblock=(*_uncovered(state, queue, ask), *_unblock(nominee, quotas, held)),
+        unblock=(*would, *_uncovered(state, queue, ask), *_unblock(nominee, quotas)),
         quotas=tuple(quotas),
         flavors=tuple(_considered(notebook.about(ask.id))),
         shares=tuple(fair_shares(state, [queue], with_running(nominee))),
@@ -185,19 +186,20 @@ def titled(path: str) -> str:
 # ------------------------------------------------------------------------------------------------------------------ reasons
 
 
-def held_by(state: State, ask: Ask) -> str:
-    """Return what keeps an ask from having its turn at all; empty when nothing does."""
+def held_by(state: State, ask: Ask) -> tuple[str, str]:
+    """Return what keeps an ask from having its turn at all, and what would change that; both empty when nothing does."""
     spec = quota_of(state.queues[ask.queue]).spec
     if spec is not None and spec.stop_policy != "None":
-        return f"ClusterQueue {spec.name} admits nobody: its stopPolicy is {spec.stop_policy}."
+        return f"ClusterQueue {spec.name} admits nobody: its stopPolicy is {spec.stop_policy}.", "a stopPolicy of None"
     held = held_local_queues(state)
     if ask.local_queue in held:
-        return f"LocalQueue {ask.local_queue} admits nobody: its stopPolicy is not None."
+        return f"LocalQueue {ask.local_queue} is stopped: nobody who comes through it is admitted.", "a stopPolicy of None"
     waiting = (state.asks[place[3]] for place in waiting_of(state).queues.get(ask.queue, ()))
     head = next((one for one in waiting if one.local_queue not in held), ask)
     if spec is not None and spec.strict_fifo and head is not ask:
-        return f"Workload {head.id} is before it in ClusterQueue {spec.name}, which is StrictFIFO."
-    return ""
+        found = f"Workload {head.id} is before it in ClusterQueue {spec.name}, which is StrictFIFO."
+        return found, f"the admission or withdrawal of {head.id}"
+    return "", ""
 
 
 def _why(nominee: Nominee, quotas: list[QuotaLevel]) -> list[str]:
@@ -224,21 +226,28 @@ def _over(level: QuotaLevel) -> str:
     )
 
 
-def _unblock(nominee: Nominee, quotas: list[QuotaLevel], held: str) -> list[str]:
-    ask, found = nominee.ask, []
-    if nominee.outcome == "admit" and not held:
+def _would(nominee: Nominee) -> list[str]:
+    """Return what would happen at once if it were its turn."""
+    if nominee.outcome == "admit":
         flavors = ", ".join(f"{name} from {one}" for chosen in nominee.assignment.flavors for name, one in chosen.items())
-        found.append(f"nothing has to change: it would be admitted now ({flavors})")
-    elif nominee.outcome == "preempt" and not held:
-        found.append(f"it would preempt {', '.join(target.allocation.id for target in nominee.targets)} now")
+        return [f"nothing has to change: it would be admitted now ({flavors})"]
+    if nominee.outcome == "preempt":
+        return [f"it would preempt {', '.join(target.allocation.id for target in nominee.targets)} now"]
+    return []
+
+
+def _unblock(nominee: Nominee, quotas: list[QuotaLevel]) -> list[str]:
+    """Return what quotas would have to become, or usage, for an ask that has to wait for one."""
+    found = []
     for level in quotas if nominee.outcome not in ("admit", "preempt") else ():
         if level.binding:
-            missing = format_amount(level.resource, level.missing)
+            missing = f"{format_amount(level.resource, level.missing)} {level.resource} of flavor {level.flavor}"
             more = "quota" if level.binding == "quota" else "borrowing limit or quota"
-            found.append(
-                f"{missing} {level.resource} of flavor {level.flavor} less used in {titled(level.queue)}, or as much more {more}"
-            )
-    if not ask.may_preempt:
+            if level.missing <= level.used:
+                found.append(f"{missing} less used in {titled(level.queue)}, or as much more {more}")
+            else:
+                found.append(f"{missing} more {more} in {titled(level.queue)}")
+    if not nominee.ask.may_preempt:
         found.append("it may not preempt others (preemption policy Never)")
     return found
 

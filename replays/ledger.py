@@ -84,7 +84,7 @@ class Ledger:
                     self._figures(ask.queue).preemptions += 1
                 self._victims(event.victims, f"for ask {event.ask}")
             elif type(event) is v.QuotaPreemptionDecided:
-                self._victims(event.victims, f"for the maximum of {event.queue}")
+                self._victims(event.victims, f"for the quota of {event.queue}")
 
     def _victims(self, victims: tuple[v.Victim, ...], why: str) -> None:
         for victim in victims:

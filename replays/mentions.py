@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events import vocabulary as v
+from evsched.core.kueue import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,9 +42,10 @@ def mention_in(subject: str, event: v.AnyEvent) -> str:
             return f"preempts {victims}" + (f" on {event.node}" if event.node else "")
         return next((f"told to go for ask {event.ask}: {one.reason}" for one in event.victims if one.id == subject), "")
     if isinstance(event, v.QuotaPreemptionDecided):
-        return next(
-            (f"told to go for the maximum of {event.queue}: {one.reason}" for one in event.victims if one.id == subject), ""
-        )
+        reason = next((one.reason for one in event.victims if one.id == subject), "")
+        # A queue that is stopped says so; nobody needs its quota.
+        whom = "" if reason in messages.TEXTS else f" for the quota of {event.queue}"
+        return f"told to go{whom}: {reason}" if reason else ""
     if isinstance(event, v.PreemptionWithdrawn):
         if event.ask == subject or subject in event.victims:
             return f"preemption withdrawn: {event.reason}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from replays.moments import Moment
     from replays.notebook import Note
 
-DECISIONS = ("preempts ", "told to go for ")
+DECISIONS = ("preempts ", "told to go for ", "told to go: ")
 """How a history begins to speak of a decision."""
 
 NOTES_SHOWN = 20
@@ -255,7 +255,7 @@ def _print_spared(console: Console, spared: Sequence[Spared]) -> None:
     if spared:
         console.print(Text("\nSpared", style="bold"))
     for one in spared:
-        whom = f"ask {one.for_ask}" if one.for_ask else f"the maximum of {one.for_queue}"
+        whom = f"ask {one.for_ask}" if one.for_ask else f"the quota of {one.for_queue}"
         console.print(Text(f"  {one.seq:>8}  {format_time(one.time)}  when {whom} needed room: {one.sentence}"))
 
 
@@ -299,7 +299,7 @@ def _print_decision(console: Console, decision: Decision) -> None:
 
     from replays.moments import format_time  # noqa: PLC0415
 
-    whom = f"ask {decision.for_ask} of {decision.for_queue}" if decision.for_ask else f"the maximum of {decision.for_queue}"
+    whom = f"ask {decision.for_ask} of {decision.for_queue}" if decision.for_ask else f"queue {decision.for_queue}"
     console.print(
         Text(f"\nDecision {decision.seq} at {format_time(decision.time)} for {whom} ({decision.algorithm})", style="bold")
     )
