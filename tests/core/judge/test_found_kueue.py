@@ -23,11 +23,15 @@ def runs(name, leaf, cpu, **more):
     return item(name, leaf, cpu, flavors={"cpu": "f"}, admitted=-10) | more
 
 
+def configuration(*queues):
+    """Return a configuration with these ClusterQueues."""
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "f"}}
+    return {"format": "kueue", "objects": [flavor, *queues]}
+
+
 def left_waiting(*queues, **more):
     """Return who waits at the end of a scenario with these ClusterQueues."""
-    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "f"}}
-    config = {"format": "kueue", "objects": [flavor, *queues]}
-    scenario = {"scenario": 1, "name": "found", "config": config, "steps": [{"advance": "60s"}]}
+    scenario = {"scenario": 1, "name": "found", "config": configuration(*queues), "steps": [{"advance": "60s"}]}
     return Simulation(parse_scenario(json.dumps(scenario | more).encode(), "found.json")).run()["pending"]
 
 
@@ -43,13 +47,14 @@ def test_who_only_had_no_room_beside_a_head_that_is_parked_has_another_turn():
 
 
 def test_an_ask_whose_victims_did_not_help_it_lets_those_behind_it_pass():
-    """Both tell the same workload to go and the other ask is faster; the loser no longer stands before the small one."""
-    anybody = {"preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}}
+    """The quota is lowered before the victim is gone: who told it to go can never run, and stands before nobody any more."""
+    own = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+    steps = [{"config": configuration(queue("a", 2, **own))}, {"advance": "60s"}]
     waiting = left_waiting(
-        queue("a", 4, **anybody),
-        queue("b", 4, **anybody),
-        running=[runs("w1", "a", 4, priority=0), runs("w2", "b", 3, priority=9)],
-        pending=[item("loser", "b", 4, priority=5), item("winner", "a", 4, priority=7), item("small", "b", 1, priority=0)],
+        queue("a", 4, **own),
+        running=[runs("w", "a", 4)],
+        pending=[item("large", "a", 4, priority=5), item("small", "a", 1)],
         evictions={"confirm_after": "1s"},
+        steps=steps,
     )
-    assert waiting == ["loser"]
+    assert waiting == ["large"]
