@@ -58,7 +58,6 @@ class Report(Struct, frozen=True, kw_only=True):
         confirmed: Evictions that happened only in the supposed world and were confirmed after ``eviction_ms``.
         moved: Ends of allocations that were moved because they were bound at another time.
         refused: Recorded inputs that the supposed world refused although the recorded one took them.
-        refusal: Why the configuration itself was refused; empty when it was not.
     """
 
     identical: bool
@@ -72,7 +71,6 @@ class Report(Struct, frozen=True, kw_only=True):
     refused: int = 0
     eviction_ms: int = DEFAULT_EVICTION_MS
     steps: int = 0
-    refusal: str = ""
 
 
 class ConfigurationRefused(Exception):
@@ -100,6 +98,7 @@ class WhatIf:
         self._recorded = recorded
         self._supposed = supposed
         self._configuration = configuration
+        self._tried: v.ConfigurationApplied | None = None
         self._eviction_ms = eviction_ms
         self._ledgers = Ledger(recorded.state), Ledger(supposed.state)
         self._agree = True
@@ -134,6 +133,10 @@ class WhatIf:
             events = self._supposed.lead(step.time, first.term, first.leader, first.checkpoint_every)
         else:
             events = self._supposed.step(step.time, proposals, decide=step.decided)
+        for event in events:
+            if self._tried is not None and isinstance(event, v.InputRejected) and event.input == self._tried:
+                raise ConfigurationRefused(event.reason)
+        self._tried = None
         self._follow(events, step)
         for event in step.events:
             self._recorded.apply(event, step.time)
@@ -150,8 +153,8 @@ class WhatIf:
             proposal = proposals[accepted[-1]]
             proposed = proposal.input
             if isinstance(proposed, v.ConfigurationApplied) and proposed.configuration != self._configuration:
-                changed = replace(proposed, configuration=self._configuration, document="")
-                proposals[accepted[-1]] = replace(proposal, input=changed)
+                self._tried = replace(proposed, configuration=self._configuration, document="")
+                proposals[accepted[-1]] = replace(proposal, input=self._tried)
             self._configuration = None
             return
         in_force = self._supposed.state.configuration

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
-from itertools import count
-from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
-from msgspec.structs import replace
 
 from events.chain import ChainReader, Step
 from events.streams import Leadership, Streams, open_streams
@@ -62,8 +58,7 @@ async def lead(streams: Streams, now: int) -> None:
         for event in step.events:
             engine.apply(event, step.time)
 
-    world = replace(surroundings(ToldClock(now)), new_id=_told_ids(now))
-    leadership = await Leadership.acquire(streams.log, ChainReader(), apply, world)
+    leadership = await Leadership.acquire(streams.log, ChainReader(), apply, surroundings(ToldClock(now)))
     _answer(engine, leadership)
     for line in sys.stdin:
         time = leadership.stamp(int(line))
@@ -72,12 +67,6 @@ async def lead(streams: Streams, now: int) -> None:
         events = engine.step(time, proposals)
         await leadership.append_step(events, time=time, decided=True, inbox_next=inbox_next)
         _answer(engine, leadership)
-
-
-def _told_ids(now: int) -> Callable[[], str]:
-    """Return ids that depend on the told time alone, so that each run of the story writes the same log; real ones are random."""
-    numbers = count()
-    return lambda: uuid5(NAMESPACE_URL, f"evsched demo {now} {next(numbers)}").hex
 
 
 def _answer(engine: Engine, leadership: Leadership) -> None:

@@ -84,7 +84,7 @@ async def whatif(
         try:
             report = await _run(history, config, begin, _moment(last) if last is not None else None)
         except ConfigurationRefused as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(f"{config}: would be refused: {error}") from error
     if json:
         emit(report)
     else:
@@ -138,6 +138,8 @@ def _print(report: Report) -> None:
     console = paper()
     if report.identical:
         console.print(f"Nothing would have been different in {report.steps} steps.")
+        if not report.steps:
+            say("no step of the log lies between --from and --to")
         return
     console.print(f"The first difference is at seq {report.first_difference}.")
     console.print(f"{len(report.changes)} decisions differ in {report.steps} steps.")

@@ -4,12 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from evsched.cli import main, proposing
 from evsched.cli.main import run
 
+KUEUE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "kueue.yaml"
 MISTAKES = {
     "a command that is not there": (["stauts"], 2, 'Did you mean "status"'),
     "a log that is not there": (["status", "--log", "nope.db"], 3, "nope.db: does not exist, create it first (`evsched run`"),
@@ -25,6 +27,7 @@ MISTAKES = {
     "an expression that is none": (["bisect", "ask foo", "--log", "demo.db"], 2, "expression: found 'ask foo', expected"),
     "a scenario that is not there": (["simulate", "nope.yaml"], 2, "nope.yaml: No such file"),
     "a configuration not there": (["whatif", "--config", "nope.yaml", "--log", "demo.db"], 2, "nope.yaml: cannot be read"),
+    "a configuration of the other kind": (["whatif", "--config", str(KUEUE), "--log", "demo.db"], 2, "would be refused: "),
     "an ask that is not there": (["plan", "nope.yaml", "--log", "demo.db"], 2, "ask nope.yaml: No such file"),
     "proposals that are none": (["submit", "text.jsonl", "--log", "demo.db"], 2, "text.jsonl:1: "),
     "an audit without a read model": (["audit", "who-preempted", "--log", "demo.db"], 2, "evsched project rebuild"),
@@ -91,7 +94,7 @@ def test_a_reader_may_have_seen_enough(folder, arguments):
     done = subprocess.run(
         ["bash", "-c", f"{command} | head -c 1 > /dev/null; exit ${{PIPESTATUS[0]}}"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(main.Path(main.__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(main.__file__).parents[2])},
         capture_output=True,
         text=True,
         check=False,
