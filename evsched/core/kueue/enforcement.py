@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def excess_of(state: State, queue: Queue) -> dict[int, int]:
     """Return what has to go from a ClusterQueue, by type index, positive amounts only.
 
-    What was told to go already counts as gone, everywhere in the tree.
+    What was told to go, or is evicted already, counts as gone, everywhere in the tree.
     """
     own = queue.quota
     if own is None:
@@ -32,6 +32,9 @@ def excess_of(state: State, queue: Queue) -> dict[int, int]:
     for other in state.root.leaves():
         if other.quota is not None and other.quota.top is own.top:
             trial.remove(other.quota, [(index, amount) for index, amount in enumerate(other.preempting) if amount])
+    for one in state.allocations.values():
+        if one.evicted and not one.told and (held := state.queues[one.queue].quota) is not None and held.top is own.top:
+            trial.remove(held, state.types.shapes[one.shape].pairs)
     found = {}
     for index, nominal in own.nominal.items():
         used = trial.usage(own).get(index, 0)

@@ -197,7 +197,7 @@ def passed_over(state: State, plan: Plan) -> list[Passed]:
 
 
 def _code(state: State, plan: Plan, leaf: Queue, allocation: Allocation) -> tuple[str, str]:
-    if allocation.told:
+    if allocation.told or allocation.evicted:
         return "leaving", allocation.quota_of
     if allocation.required_node is not None:
         return "required-node", leaf.path

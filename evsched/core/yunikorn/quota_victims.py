@@ -100,7 +100,8 @@ class Leaf:
         found: list[Allocation] = []
         # A DaemonSet's task belongs to its node; who was told to go already does so anyway.
         for application in queue.applications.values():
-            found.extend([one for one in application.allocations.values() if one.required_node is None and not one.told])
+            there = application.allocations.values()
+            found.extend([one for one in there if one.required_node is None and not one.told and not one.evicted])
         self.candidates = ordered(found)
         self.chosen = bytearray(len(found))
         shapes = np.fromiter(map(attrgetter("shape"), self.candidates), np.int64, len(found))

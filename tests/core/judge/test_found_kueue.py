@@ -31,8 +31,18 @@ def configuration(*queues):
 
 def left_waiting(*queues, **more):
     """Return who waits at the end of a scenario with these ClusterQueues."""
+    return run(*queues, **more)["pending"]
+
+
+def decisions(*queues, **more):
+    """Return the types of all decisions about a quota in a scenario with these ClusterQueues."""
+    return [one["type"] for one in run(*queues, **more)["decisions"] if one["type"].startswith("Quota")]
+
+
+def run(*queues, **more):
+    """Return the document of a scenario with these ClusterQueues."""
     scenario = {"scenario": 1, "name": "found", "config": configuration(*queues), "steps": [{"advance": "60s"}]}
-    return Simulation(parse_scenario(json.dumps(scenario | more).encode(), "found.json")).run()["pending"]
+    return Simulation(parse_scenario(json.dumps(scenario | more).encode(), "found.json")).run()
 
 
 def test_who_only_had_no_room_beside_a_head_that_is_parked_has_another_turn():
@@ -58,3 +68,12 @@ def test_an_ask_whose_victims_did_not_help_it_lets_those_behind_it_pass():
         steps=steps,
     )
     assert waiting == ["large"]
+
+
+def test_quota_enforcement_counts_who_is_evicted_already_as_gone():
+    """Half of what runs is on its way out, and the rest fits the lowered quota: nobody else is told to go."""
+    later = queue("a", 2)
+    later["metadata"]["annotations"] = {"evsched.io/quota-preemption-delay": "5s"}
+    steps = [{"config": configuration(later)}, {"advance": "10s"}]
+    running = [runs("gone", "a", 2, evicted=True), runs("stays", "a", 2)]
+    assert decisions(queue("a", 4), running=running, steps=steps) == ["QuotaPreemptionScheduled", "QuotaPreemptionUnhelpful"]
