@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from evsched.core.workloads import Application, Ask
     from evsched.core.yunikorn.ordering import ApplicationKey
 
+
 class WaitingOrder(Walk):
     """The incremental order of one state (protocol `evsched.core.indices.Order`).
 
