@@ -11,7 +11,7 @@ import pytest
 from evsched.cli import main, proposing
 from evsched.cli.main import run
 
-KUEUE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "kueue.yaml"
+KUEUE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "kueue"
 MISTAKES = {
     "a command that is not there": (["stauts"], 2, 'Did you mean "status"'),
     "a log that is not there": (["status", "--log", "nope.db"], 3, "nope.db: does not exist, create it first (`evsched run`"),
