@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events import vocabulary as v
+from replays.mentions import flavors_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from evsched.core.queues import Queue
     from evsched.core.state import State
 
 
@@ -22,7 +24,8 @@ class QueueFigures(Struct, kw_only=True):
         waited_ms: Time that asks of this queue spent waiting, bound or not, together.
         preemptions: Decisions in favour of its asks.
         victims: Its allocations that were told to go, by preemption or quota enforcement.
-        unmet: By resource, amount times milliseconds by which the queue stayed below its guarantee although its asks wanted it.
+        unmet: By resource, amount times milliseconds by which the queue stayed below its guarantee (Kueue: its nominal quota, all
+            flavors together) although its asks wanted it.
     """
 
     bound: int = 0
@@ -32,12 +35,29 @@ class QueueFigures(Struct, kw_only=True):
     unmet: dict[str, int] = {}
 
 
+def _missing(state: State, queue: Queue) -> Iterator[tuple[str, int]]:
+    """Yield what a queue lacks of what it is entitled to and asks for, by resource; what is not positive is nothing."""
+    names, quota = state.types.names, queue.quota
+    if quota is None:
+        for index, guaranteed in queue.guaranteed.items():
+            yield names[index], min(guaranteed - queue.usage[index], queue.pending[index])
+        return
+    # What waits has no flavor yet.
+    free: dict[str, int] = {}
+    for index, nominal in quota.nominal.items():
+        resource = quota.resource_of[index]
+        free[resource] = free.get(resource, 0) + nominal - quota.usage.get(index, 0)
+    for index, amount in enumerate(queue.pending):
+        if amount and names[index] in free:
+            yield names[index], min(free[names[index]], amount)
+
+
 class Ledger:
     """Collects the figures of one world, real or supposed.
 
     Attributes:
         queues: By path, in order of first appearance.
-        bindings: Ask to (time, node), the last one.
+        bindings: Ask to (time, node or flavors), the last one.
         told: Allocation to (time, why), the first one.
     """
 
@@ -63,10 +83,8 @@ class Ledger:
                 continue
             figures = self._figures(queue.path)
             figures.waited_ms += queue.pending_asks * elapsed
-            for index, guaranteed in queue.guaranteed.items():
-                missing = min(guaranteed - queue.usage[index], queue.pending[index])
+            for name, missing in _missing(state, queue):
                 if missing > 0:
-                    name = state.types.names[index]
                     figures.unmet[name] = figures.unmet.get(name, 0) + missing * elapsed
 
     def take(self, events: Iterable[v.AnyEvent]) -> None:
@@ -77,7 +95,7 @@ class Ledger:
                 allocation = state.allocations.get(event.ask)
                 if allocation is not None:
                     self._figures(allocation.queue).bound += 1
-                self.bindings[event.ask] = (state.time, event.node)
+                self.bindings[event.ask] = (state.time, event.node or flavors_of(event))
             elif type(event) is v.PreemptionDecided:
                 ask = state.asks.get(event.ask) or state.allocations.get(event.ask)
                 if ask is not None:

@@ -56,8 +56,7 @@ def mention_in(subject: str, event: v.AnyEvent) -> str:
             return f"refused: {event.reason}"  # type: ignore[union-attr]
         return ""
     if isinstance(event, v.AllocationBound):
-        chosen = [("", event.flavors or {}), *((f"{one.name}: ", one.flavors or {}) for one in event.podsets)]
-        flavors = ", ".join(f"{podset}{name} from {flavor}" for podset, named in chosen for name, flavor in named.items())
+        flavors = flavors_of(event)
         return f"bound to {event.node}" if event.node else f"admitted{f' ({flavors})' if flavors else ''}"
     if isinstance(event, v.PreemptionFailed):
         return f"could not preempt: {event.reason}"
@@ -74,3 +73,9 @@ def mention_in(subject: str, event: v.AnyEvent) -> str:
         v.ReservationRestored: "found with a node reserved for it",
     }
     return words.get(type(event), "")
+
+
+def flavors_of(event: v.AllocationBound) -> str:
+    """Return which flavor each resource of an admission is from, podset by podset; empty when it has none."""
+    chosen = [("", event.flavors or {}), *((f"{one.name}: ", one.flavors or {}) for one in event.podsets)]
+    return ", ".join(f"{podset}{name} from {flavor}" for podset, named in chosen for name, flavor in named.items())

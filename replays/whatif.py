@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from events import vocabulary as v
+from events.configuration import KueueSpec
 from replays.ledger import Ledger, QueueFigures
 from replays.steps import is_proposed, proposals_of
 from replays.verify import compare
@@ -58,6 +59,7 @@ class Report(Struct, frozen=True, kw_only=True):
         confirmed: Evictions that happened only in the supposed world and were confirmed after ``eviction_ms``.
         moved: Ends of allocations that were moved because they were bound at another time.
         refused: Recorded inputs that the supposed world refused although the recorded one took them.
+        format: Of the configuration that was tried: ``yunikorn`` or ``kueue``.
     """
 
     identical: bool
@@ -71,6 +73,7 @@ class Report(Struct, frozen=True, kw_only=True):
     refused: int = 0
     eviction_ms: int = DEFAULT_EVICTION_MS
     steps: int = 0
+    format: str = "yunikorn"
 
 
 class ConfigurationRefused(Exception):
@@ -281,6 +284,7 @@ class WhatIf:
             refused=self._refused,
             eviction_ms=self._eviction_ms,
             steps=self._steps,
+            format="kueue" if isinstance(self._supposed.state.configuration, KueueSpec) else "yunikorn",
         )
 
 

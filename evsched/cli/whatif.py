@@ -144,7 +144,8 @@ def _print(report: Report) -> None:
     console.print(f"The first difference is at seq {report.first_difference}.")
     console.print(f"{len(report.changes)} decisions differ in {report.steps} steps.")
     table = Table(title_justify="left", show_edge=False, pad_edge=False)
-    for name in ("queue", "bound", "waited s", "preemptions", "victims", "below guarantee (amount x s)"):
+    entitled = "nominal quota" if report.format == "kueue" else "guarantee"
+    for name in ("queue", "bound", "waited s", "preemptions", "victims", f"below {entitled} (amount x s)"):
         table.add_column(name, justify="left" if name == "queue" else "right")
     for queue in dict.fromkeys((*report.recorded, *report.supposed)):
         pair = report.recorded.get(queue), report.supposed.get(queue)
@@ -230,11 +231,13 @@ def _ask(path: Path) -> AskSubmitted:
 
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and isinstance(found.get("resources"), dict):
-            found["resources"] = {
-                name: parse_yunikorn(name, amount) if isinstance(amount, str) else amount
-                for name, amount in found["resources"].items()
-            }
+        podsets = found.get("podsets") if isinstance(found, dict) else None
+        for one in (found, *(podsets if isinstance(podsets, list) else ())):
+            if isinstance(one, dict) and isinstance(one.get("resources"), dict):
+                one["resources"] = {
+                    name: parse_yunikorn(name, amount) if isinstance(amount, str) else amount
+                    for name, amount in one["resources"].items()
+                }
         return msgspec.convert(found, AskSubmitted)
     except (OSError, yaml.YAMLError, msgspec.ValidationError, QuantityError) as error:
         message = f"ask {path}: {getattr(error, 'strerror', None) or error}"

@@ -222,11 +222,17 @@ def test_what_if_and_plan_answer_for_quotas(installation, tmp_path, capsys):
     text = (larger / "queues.yaml").read_text()
     (larger / "queues.yaml").write_text(text.replace("nominalQuota: 6}", "nominalQuota: 8}"))
     assert run(["whatif", "--config", str(larger), "--from", "start", *installation.on(1)]) == 1
-    assert "web-" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "below nominal quota" in shown
+    assert "cpu from on-demand" in shown
     (tmp_path / "ask.yaml").write_text("{ask: new, queue: lab/main, priority: 10, resources: {cpu: '1'}}")
     (planned,), code = said("plan", str(tmp_path / "ask.yaml"), *installation.on(1))
     assert (planned["outcome"], code) == ("preempts", 0)
     assert [(one["id"], one["reason"]) for one in planned["victims"]] == [("lab-1", "InClusterQueue")]
+    podsets = "[{name: driver, resources: {cpu: 500m}}, {name: workers, resources: {cpu: '3'}}]"
+    (tmp_path / "ask.yaml").write_text(f"{{ask: new, queue: lab/main, priority: 10, podsets: {podsets}}}")
+    (planned,), code = said("plan", str(tmp_path / "ask.yaml"), *installation.on(1))
+    assert (planned["outcome"], code) == ("preempts", 0)
     (tmp_path / "ask.yaml").write_text("{ask: new, queue: web, resources: {gpu: 1}}")
     (planned,), code = said("plan", str(tmp_path / "ask.yaml"), *installation.on(1))
     assert (planned["outcome"], code) == ("waits", 1)
