@@ -101,7 +101,8 @@ def enforce_target(step: Step, queue: Queue, target: Mapping[int, int], *, cause
         _unhelpful(step, queue.path, cause, text)
         return
     if not target:
-        _unhelpful(step, queue.path, cause, "uses no more than its maximum")
+        most = "its maximum" if queue.quota is None else "its nominal quota and what its cohort has left"
+        _unhelpful(step, queue.path, cause, f"uses no more than {most}")
         return
     plan = quota_plan.Plan(state, queue, target)
     if step.tracer is not None:
