@@ -164,7 +164,10 @@ def _timers(base: State, trial: State) -> Iterator[TimerChange]:
     for path, change in quota_timers.changes(quota.before(base), quota.before(trial), armed, enabled=enabled):
         starts: Literal["starts", "restarts"] = "restarts" if path in armed else "starts"
         action = "is cancelled" if change.delay_ms is None else starts
-        yield TimerChange(queue=path, action=action, delay_ms=change.delay_ms, reason=change.reason)
+        # In a ClusterQueue the nominal quota stands in the place of a maximum.
+        kueue = path in trial.queues and trial.queues[path].quota is not None
+        reason = change.reason.replace("maximum", "nominal quota") if kueue else change.reason
+        yield TimerChange(queue=path, action=action, delay_ms=change.delay_ms, reason=reason)
 
 
 def _above(trial: State) -> Iterator[Above]:

@@ -255,6 +255,18 @@ def test_audits_bisection_and_differences(installation, tmp_path, capsys):
     assert "nominalQuota 6 → 2" in json.dumps(change, ensure_ascii=False) or change["changed"]
 
 
+def test_a_difference_says_that_a_quota_will_be_enforced(installation, tmp_path, capsys):
+    """In the words of Kueue, with the delay of the annotation."""
+    lower = tmp_path / "lower"
+    shutil.copytree(installation.lowered, lower)
+    text = (lower / "queues.yaml").read_text()
+    (lower / "queues.yaml").write_text(text.replace(LOWERED, "nominalQuota: 1}"))
+    assert run(["config", "diff", str(lower), *installation.on(1)]) == 1
+    shown = capsys.readouterr().out
+    assert "ClusterQueue web: quota on-demand/cpu.nominalQuota 2 → 1" in shown
+    assert "queue web: quota enforcement starts: nominal quota was lowered; enforced after 3s" in shown
+
+
 def test_an_anonymised_log_verifies_and_names_nobody(installation, tmp_path):
     """Queues, cohorts, flavors and workloads get new names everywhere, in messages and paths too."""
     path = str(tmp_path / "nameless.jsonl")
