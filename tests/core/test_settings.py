@@ -197,6 +197,7 @@ def test_backoff():
         ({"application.sort.priority": "off"}, ["enabled is used"]),
         ({"quota.preemption.delay": "soon"}, ["0s is used"]),
         ({"application.unschedasks.backoff": "many"}, ["whole number"]),
+        ({"application.unschedasks.backoff": "5"}, ["is 5 and has no effect"]),
         ({"application.unschedasks.backoff.delay": "x"}, ["30s is used"]),
         ({"preemption.delays": "5s"}, ["preemption.delays", "not known"]),
     ],
