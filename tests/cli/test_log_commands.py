@@ -233,6 +233,9 @@ def test_ctrl_c_ends_what_never_ends_by_itself(filled, arguments):
     first = running.stdout.readline() if arguments[0] == "log" else running.stderr.readline()
     assert first
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=10)
+    try:
+        _, err = running.communicate(timeout=10)
+    finally:
+        running.kill()
     assert running.returncode == 130
     assert err.strip() == "evsched: interrupted"
