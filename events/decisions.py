@@ -7,7 +7,7 @@ from msgspec import Struct
 from events.inputs import AnyInput, Event, Moment, Name, PodSet
 
 
-class Victim(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class Victim(Struct, frozen=True, gc=False, omit_defaults=True):
     """An allocation that was told to go.
 
     Attributes:

@@ -103,7 +103,9 @@ def quota_decided(state: State, event: v.QuotaPreemptionDecided) -> None:
     """Victims were told to go for a maximum."""
     state.timers.cancel(f"quota:{event.queue}")
     told = tell(state, event.victims, event.seq, queue=event.queue)
-    state.quota_runs[event.queue] = dict.fromkeys(told)
+    if told:
+        # One and the same: who has not left of the decision has not left of the run.
+        state.quota_runs[event.queue] = state.leaving[event.seq]
 
 
 def quota_unhelpful(state: State, event: v.QuotaPreemptionUnhelpful) -> None:
