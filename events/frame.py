@@ -105,24 +105,24 @@ def encode_event(event: AnyEvent | Spec) -> bytes:
 
 def decode_event(data: bytes | str) -> AnyEvent:
     """Return the event in this JSON, brought up to date by the upcasters; raise one of `UNREADABLE` when there is none."""
-    try:
-        return _event_decoder.decode(data)
-    except msgspec.ValidationError:
-        if not UPCASTERS:
-            raise
-    found: AnyEvent = msgspec.convert(upcast(msgspec.json.decode(data, type=dict)), AnyEvent)
+    found: AnyEvent = _upcasting(_event_decoder, data, AnyEvent)
     return found
 
 
 def decode_input(data: bytes | str) -> AnyInput:
     """Return the input in this JSON, brought up to date by the upcasters; raise one of `UNREADABLE` when there is none."""
+    found: AnyInput = _upcasting(_input_decoder, data, AnyInput)
+    return found
+
+
+def _upcasting(decoder: msgspec.json.Decoder[Any], data: bytes | str, kind: Any) -> Any:
+    """Decode; only what cannot be read as it is goes through the upcasters."""
     try:
-        return _input_decoder.decode(data)
+        return decoder.decode(data)
     except msgspec.ValidationError:
         if not UPCASTERS:
             raise
-    found: AnyInput = msgspec.convert(upcast(msgspec.json.decode(data, type=dict)), AnyInput)
-    return found
+    return msgspec.convert(upcast(msgspec.json.decode(data, type=dict)), kind)
 
 
 def frame_hash(data: bytes) -> str:

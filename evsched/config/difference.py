@@ -17,7 +17,6 @@ from events.configuration import Configuration
 from events.vocabulary import ConfigurationApplied
 from evsched.config.difference_fields import fields_of
 from evsched.core import snapshot, trees, validation
-from evsched.core.duration import format_duration
 from evsched.core.quantity import format_amount
 from evsched.core.queues import Queue
 from evsched.core.state import State
@@ -231,7 +230,3 @@ def _beyond_cohort(state: State, leaf: Queue, ask: Ask) -> str | None:
             return f"ClusterQueue {leaf.path} could use at most {resource} {expected}, {found} are asked for"
     return None
 
-
-def delay_text(timer: TimerChange) -> str:
-    """Return when a timer fires, for people: ``1m30s after it is applied``; empty when it is cancelled."""
-    return "" if timer.delay_ms is None else f"{format_duration(timer.delay_ms)} after it is applied"

@@ -37,12 +37,6 @@ class Timers:
         self.armed[timer.id] = timer
         heappush(self._heap, (timer.due, timer.id))
 
-    def arm_earlier(self, timer: Timer) -> None:
-        """Arm a timer unless one of the same id is due no later."""
-        known = self.armed.get(timer.id)
-        if known is None or timer.due < known.due:
-            self.arm(timer)
-
     def cancel(self, timer_id: str) -> None:
         """Take a timer off; one that is not armed is no error."""
         self.armed.pop(timer_id, None)

@@ -145,11 +145,6 @@ class Application:
         self.priorities: dict[int, int] = {}
         self.closing = False
 
-    @property
-    def max_priority(self) -> int | None:
-        """The highest priority of its waiting asks; None when none waits."""
-        return max(self.priorities) if self.priorities else None
-
 
 class Node:
     """A node and what runs there.
