@@ -8,6 +8,7 @@ its marker names:
     def test_agrees(shared_case: Path) -> None: ...
 """
 
+import gc
 import os
 import re
 import uuid
@@ -63,6 +64,13 @@ def own_kafka() -> Iterator[Callable[..., KafkaBroker]]:
 def kafka_topic_name(request: pytest.FixtureRequest) -> str:
     """Return a name for a topic, of this test and this run alone, legal as part of longer names too."""
     return f"{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())[:60].strip('-')}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Collect what a serial test left open while it is still known whose it was: a warning about it is a failure."""
+    if item.get_closest_marker("serial"):
+        gc.collect()
 
 
 # --- what lies beside the repository -------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ import msgspec
 from events.cloudevents import InboxRecord, frame_headers, proposal_headers, proposals, read_proposal, record_of_message
 from events.errors import AppendRefused, ConfigurationError, LogDamaged, PositionLost
 from events.frame import UNREADABLE, decode_header
-from events.streams.kafka_client import KafkaAccess, Message, PartitionEnd, PartitionReader, PartitionWriter
+from events.streams.kafka_access import KafkaAccess, to_its_end
+from events.streams.kafka_client import Message, PartitionEnd, PartitionReader, PartitionWriter
 from events.streams.kafka_topics import check_topics, create_topics, must_exist, topic_names
 from events.streams.protocols import BEFORE_FIRST, Heartbeat, Record, Streams
 from events.streams.security import KafkaSecurity
@@ -153,7 +154,7 @@ class KafkaLog:
     async def close(self) -> None:
         """See `EventLog.close`."""
         parts = (self._writer, self._beats, self._end, self._beat_reader)
-        await asyncio.gather(*(part.close() for part in parts))
+        await to_its_end(asyncio.gather(*(part.close() for part in parts)))
 
 
 class KafkaInbox:
@@ -199,7 +200,7 @@ class KafkaInbox:
 
     async def close(self) -> None:
         """See `Inbox.close`."""
-        await asyncio.gather(*(part.close() for part in (self._writer, self._reader)))
+        await to_its_end(asyncio.gather(*(part.close() for part in (self._writer, self._reader))))
 
 
 def _beat(data: bytes, name: str) -> Heartbeat:

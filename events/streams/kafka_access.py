@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -35,6 +36,10 @@ REFUSED = (
 """Errors that mean: definitely not written."""
 
 
+GOODBYE_S = 2.0
+"""How long one waits for a connection to end in good order."""
+
+
 class KafkaAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Where the broker is and how to talk to it.
 
@@ -55,6 +60,29 @@ class KafkaAccess(msgspec.Struct, frozen=True, kw_only=True):
             "client_id": "evsched",
             **self.security.client_options(),
         }
+
+
+async def to_its_end(work: Awaitable[Any]) -> None:
+    """Await the start or the end of a client, and when we are cancelled meanwhile, let it come to its own end first.
+
+    A client that is cancelled while it waits for the first broker's answer forgets that connection without closing it, and one
+    whose end is cancelled keeps some open. What takes longer than `GOODBYE_S` is cut off.
+    """
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working], timeout=GOODBYE_S)
+        raise
+    finally:
+        working.cancel()
+        working.add_done_callback(look_away)
+
+
+def look_away(future: asyncio.Future[Any]) -> None:
+    """Take an answer that nobody wants any more, so that nobody is warned of it."""
+    if not future.cancelled():
+        future.exception()
 
 
 async def explained(error: BaseException, access: KafkaAccess) -> BaseException:

@@ -14,19 +14,29 @@ from typing import Any, NamedTuple, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka_errors
+from aiokafka.client import AIOKafkaClient
 
 from events.cloudevents import Headers
 from events.errors import AccessDenied, AppendRefused, LogUnreachable, OutcomeUnknown, PositionLost, StreamError, StreamMissing
-from events.streams.kafka_access import DENIED, REFUSED, KafkaAccess, explained, meaning, said
+from events.streams.kafka_access import (
+    DENIED,
+    GOODBYE_S,
+    REFUSED,
+    KafkaAccess,
+    explained,
+    look_away,
+    meaning,
+    said,
+    to_its_end,
+)
 
-__all__ = ["GOODBYE_S", "KafkaAccess", "Message", "PartitionEnd", "PartitionReader", "PartitionWriter"]
+__all__ = ["Message", "PartitionEnd", "PartitionReader", "PartitionWriter"]
 
 MAX_REQUEST_BYTES = 1_000_000
 """What brokers take by default is a little more."""
 MAX_BATCH_BYTES = 640_000
 """More than the largest frame with its headers, less than a broker takes: small records are merged up to this size."""
 FETCH_BYTES = 8_000_000
-GOODBYE_S = 2.0
 
 T = TypeVar("T")
 
@@ -61,7 +71,7 @@ class PartitionWriter:
         except BaseException as error:
             self._discard(producer)
             for one in sent:
-                one.add_done_callback(_look_away)
+                one.add_done_callback(look_away)
             if not isinstance(error, Exception) and cancelled():
                 raise
             raise self._failure(error, anything_sent=bool(sent)) from error
@@ -103,7 +113,7 @@ class PartitionWriter:
             )
             try:
                 async with asyncio.timeout(self._access.timeout):
-                    await producer.start()
+                    await to_its_end(producer.start())
                     # Learn where the partition is now: waiting for that later would look like a write of unknown outcome.
                     known = await producer.partitions_for(self.topic)
             except BaseException as error:
@@ -157,9 +167,9 @@ class _Consuming:
             max_partition_fetch_bytes=FETCH_BYTES,
         )
         try:
-            await consumer.start()
+            await to_its_end(consumer.start())
         except BaseException:
-            await _goodbye(consumer)
+            await goodbye(consumer)
             raise
         self._consumer = consumer
         return consumer
@@ -180,7 +190,7 @@ class _Consuming:
     async def _forget(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            await _goodbye(consumer)
+            await goodbye(consumer)
 
     async def close(self) -> None:
         """Let go of the connection."""
@@ -250,21 +260,21 @@ class PartitionReader(_Consuming):
 
     async def close(self) -> None:
         """Let go of the connections."""
-        await super().close()
-        await self._ends.close()
+        try:
+            await super().close()
+        finally:
+            await self._ends.close()
 
 
-def _look_away(future: asyncio.Future[Any]) -> None:
-    if not future.cancelled():
-        future.exception()
-
-
-async def _goodbye(consumer: AIOKafkaConsumer) -> None:
+async def goodbye(consumer: AIOKafkaConsumer) -> None:
+    """Stop a consumer, within `GOODBYE_S` in good order, else by cutting its connections."""
     # In a task of its own: a consumer that has lost its broker cancels what it awaits itself, and that would reach us.
     stopping = asyncio.ensure_future(consumer.stop())
-    stopping.add_done_callback(_look_away)
-    await asyncio.wait([stopping], timeout=GOODBYE_S)
-    stopping.cancel()
+    stopping.add_done_callback(look_away)
+    _, late = await asyncio.wait([stopping], timeout=GOODBYE_S)
+    if late:
+        stopping.cancel()
+        await _cut(consumer._client)  # noqa: SLF001 - there is no public way to stop without taking leave
 
 
 def cancelled() -> bool:
@@ -277,9 +287,16 @@ async def _abandon(producer: AIOKafkaProducer) -> None:
     """Cut a producer's connections and end its task; its own `stop` would first write what it still holds."""
     producer._closed = True  # noqa: SLF001 - there is no public way to stop without flushing
     sending = producer._sender.sender_task  # noqa: SLF001
-    with suppress(TimeoutError, kafka_errors.KafkaError):
-        async with asyncio.timeout(GOODBYE_S):
-            await producer.client.close()
     if sending is not None:
         sending.cancel()
+    await _cut(producer.client)
+    if sending is not None:
+        # A request that was about to go out may have opened a connection meanwhile.
         await asyncio.wait([sending], timeout=GOODBYE_S)
+        await _cut(producer.client)
+
+
+async def _cut(client: AIOKafkaClient) -> None:
+    with suppress(TimeoutError, kafka_errors.KafkaError):
+        async with asyncio.timeout(GOODBYE_S):
+            await client.close()

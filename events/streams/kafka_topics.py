@@ -17,7 +17,7 @@ from aiokafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionErro
 from aiokafka.protocol.metadata import MetadataRequest
 
 from events.errors import AccessDenied, AppendRefused, StreamMissing, TopicMisconfigured
-from events.streams.kafka_access import KafkaAccess, explained, meaning
+from events.streams.kafka_access import KafkaAccess, explained, meaning, to_its_end
 
 MESSAGE_BYTES = 1_048_588
 SAFE_REPLICAS = 3
@@ -186,7 +186,7 @@ async def _admin(access: KafkaAccess, name: str) -> AsyncIterator[AIOKafkaAdminC
     admin = AIOKafkaAdminClient(**access.options())
     try:
         async with asyncio.timeout(access.timeout):
-            await admin.start()
+            await to_its_end(admin.start())
             yield admin
     except Exception as error:
         raise meaning(await explained(error, access), name) from error

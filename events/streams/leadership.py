@@ -27,6 +27,9 @@ from events.streams.protocols import EventLog, Heartbeat
 from events.streams.reading import accept_all, read_steps, record_at
 from events.vocabulary import AnyEvent
 
+LAST_WRITE_S = 2.0
+"""How long a leader that is cancelled in the middle of a write waits for its end."""
+
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What a leader needs of the world outside.
@@ -246,8 +249,9 @@ async def _append(log: EventLog, sealed: Sealed) -> int:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        # The write goes on; nobody waits for its answer any more.
+        # The write goes on. Its answer is no use to anybody, but what it holds open should not outlive the log.
         task.add_done_callback(_drop)
+        await asyncio.wait([task], timeout=LAST_WRITE_S)
         raise
 
 

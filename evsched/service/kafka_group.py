@@ -10,8 +10,8 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka import errors as kafka_errors
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from events.streams.kafka_access import KafkaAccess
-from events.streams.kafka_client import GOODBYE_S, cancelled
+from events.streams.kafka_access import KafkaAccess, to_its_end
+from events.streams.kafka_client import cancelled, goodbye
 from events.streams.kafka_topics import topic_names
 
 SESSION_MS = 6_000
@@ -68,18 +68,14 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         )
         try:
             consumer.subscribe([topic_names(self._name).inbox], listener=self)
-            await consumer.start()
+            await to_its_end(consumer.start())
             while True:
                 # Everything is paused, so this brings nothing; it is what keeps a member in its group.
                 await consumer.getmany(timeout_ms=POLL_MS)
                 await asyncio.sleep(POLL_MS / 1000)
         finally:
             self._consumer = None
-            # In a task of its own: a consumer that has lost its broker cancels what it awaits itself, and that would reach us.
-            stopping = asyncio.ensure_future(consumer.stop())
-            await asyncio.wait([stopping], timeout=GOODBYE_S)
-            stopping.cancel()
-            await asyncio.gather(stopping, return_exceptions=True)
+            await goodbye(consumer)
 
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
         """Do nothing yet: most of them come back, and until they are given out anew nobody else goes first."""
