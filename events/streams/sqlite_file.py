@@ -14,6 +14,7 @@ import asyncio
 import fcntl
 import os
 import sqlite3
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -109,27 +110,40 @@ class SqliteFile:
     async def _open_reader(self) -> aiosqlite.Connection:
         async with self._opening:
             if self._reader is None:
-                self._reader = await self._connect()
+                self._reader = await self._connect(self.path)
                 await self._reader.execute("pragma query_only = on")
             return self._reader
 
     # ------------------------------------------------------------------------------------------------------- writing
 
     async def create(self) -> None:
-        """Make the file, readable by its owner alone, and the tables in it."""
-        await asyncio.to_thread(_make_file, self.path)
+        """Make the file, readable by its owner alone, with the tables in it; it appears whole, however many make it at once."""
         try:
-            # Not on the writer's connection: running a script would commit the half of a group that may be under way there.
-            connection = await self._connect()
-            try:
-                await connection.execute("pragma journal_mode = wal")
-                await connection.executescript((SQL / "schema.sql").read_text())
-                await connection.execute(f"pragma application_id = {APPLICATION_ID}")
-                await connection.execute(f"pragma user_version = {FORMAT_VERSION}")
-            finally:
-                await connection.close()
+            if not await asyncio.to_thread(self.path.exists):
+                with tempfile.TemporaryDirectory(dir=_folder(self.path), prefix=".evsched-") as folder:
+                    new = Path(folder) / "new.db"
+                    await self._set_up(new)
+                    _link(new, self.path)
+            # It was there, somebody else was quicker, or the disk knows no links.
+            await self._set_up(self.path)
         except sqlite3.Error as error:
             raise meaning(error, str(self.path)) from error
+
+    async def _set_up(self, path: Path) -> None:
+        """Make the tables if they are not there, and the file too."""
+        await asyncio.to_thread(_touch, path)
+        # Not on the writer's connection: running a script would commit the half of a group that may be under way there.
+        connection = await self._connect(path)
+        try:
+            new = next(iter(await connection.execute_fetchall("pragma user_version")))[0] != FORMAT_VERSION
+            if new:
+                await connection.execute_fetchall("pragma journal_mode = wal")
+            await connection.executescript((SQL / "schema.sql").read_text())
+            if new:
+                await connection.execute(f"pragma application_id = {APPLICATION_ID}")
+                await connection.execute(f"pragma user_version = {FORMAT_VERSION}")
+        finally:
+            await connection.close()
 
     async def write(self, write: Write) -> tuple[int, ...]:
         """Write these rows with whatever else is waiting and return their positions. Cancelling does not take them back."""
@@ -144,15 +158,14 @@ class SqliteFile:
     async def _open_writer(self) -> aiosqlite.Connection:
         async with self._opening:
             if self._writer is None:
-                self._writer = await self._connect()
-                await self._writer.execute("pragma journal_mode = wal")
+                self._writer = await self._connect(self.path)
                 await self._ask_for_checkpointing(self._writer)
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._write_groups(), name=f"writer of {self.path}")
             return self._writer
 
-    async def _connect(self) -> aiosqlite.Connection:
-        connection = aiosqlite.connect(f"file:{_quoted(self.path)}?mode=rw", uri=True, isolation_level=None)
+    async def _connect(self, path: Path) -> aiosqlite.Connection:
+        connection = aiosqlite.connect(f"file:{_quoted(path)}?mode=rw", uri=True, isolation_level=None)
         try:
             await connection
         except BaseException:
@@ -304,9 +317,24 @@ def _quoted(path: Path) -> str:
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
-def _make_file(path: Path) -> None:
+def _folder(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return path.parent
+
+
+def _touch(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _link(new: Path, path: Path) -> None:
+    """Give a finished file its name, unless there is one of that name or the disk knows no links."""
+    with suppress(OSError):
+        os.link(new, path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 _open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, SqliteFile]] = WeakKeyDictionary()

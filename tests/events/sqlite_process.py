@@ -2,6 +2,7 @@
 
 ``crash PATH N WHEN``: leads, writes step ``a``, then step ``b``, dying ``before`` or ``after`` its N-th database operation. Says
 ``done`` once the step is acknowledged, and the number of operations that writing it takes.
+``create PATH…``: for each of these files: says ``ready``, waits for a line, makes the file and proposes an input.
 ``propose PATH``: proposes one input, reads the log, says how many frames it found and whether it would checkpoint.
 """
 
@@ -58,6 +59,16 @@ async def crash(path: str, number: str, when: str) -> None:
         os._exit(9)
 
 
+async def create(*paths: str) -> None:
+    """See the top of this module."""
+    for path in paths:
+        say("ready")
+        sys.stdin.readline()
+        async with open_streams(f"sqlite://{path}") as streams:
+            await streams.log.create()
+            await streams.inbox.propose([NodeRemoved(node=str(os.getpid()))])
+
+
 async def propose(path: str) -> None:
     """See the top of this module."""
     async with open_streams(f"sqlite://{path}") as streams:
@@ -69,4 +80,4 @@ async def propose(path: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run({"crash": crash, "propose": propose}[sys.argv[1]](*sys.argv[2:]))
+    asyncio.run({"crash": crash, "create": create, "propose": propose}[sys.argv[1]](*sys.argv[2:]))

@@ -7,7 +7,10 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -106,6 +109,31 @@ def test_a_crash_at_any_statement_leaves_the_step_whole_or_absent(tmp_path: Path
             break
     assert number >= 5, "an append takes four operations: begin, look, insert, commit"
     assert min(found.values()) > 0
+
+
+def test_many_make_the_same_file_at_once(tmp_path: Path) -> None:
+    """Each of them finds it whole: `run` and `submit` may be started in one breath."""
+    files = [tmp_path / f"{number}.sqlite" for number in range(30)]
+    command = [sys.executable, "-m", "tests.events.sqlite_process", "create", *map(str, files)]
+    with ExitStack() as stack:
+        start = partial(subprocess.Popen, command, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True, bufsize=1)
+        makers = [stack.enter_context(start()) for _ in range(4)]
+        for _ in files:
+            assert [maker.stdout.readline() for maker in makers] == ["ready\n"] * len(makers)
+            for maker in makers:
+                maker.stdin.write("go\n")
+        assert [maker.wait(60) for maker in makers] == [0] * len(makers)
+    for file in files:
+        assert asyncio.run(proposed(file)) == len(makers)
+    left = {path.name for path in tmp_path.iterdir()} - {f"{file.name}{end}" for file in files for end in ("", ".checkpoint")}
+    assert not left
+
+
+async def proposed(file: Path) -> int:
+    """Return how many proposals a sound file holds."""
+    async with open_streams(f"sqlite://{file}") as streams:
+        await streams.log.check()
+        return await streams.inbox.end()
 
 
 async def recovered(file: Path) -> tuple[list[str], list[str]]:
