@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import groupby
-from operator import attrgetter
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from events.configuration import KueueSpec, YunikornSpec
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
     from evsched.core.workloads import Allocation
 
 DEFAULT_GRACE_MS = 30_000
-
-_QUEUE, _SHAPE = attrgetter("queue"), attrgetter("shape")
 
 
 def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
@@ -120,18 +116,24 @@ def tell(state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = ""
     if isinstance(state.configuration, KueueSpec):
         # A victim that is on its way out already is counted on by whoever else needs its room, and not told again.
         told = [name for name in told if not (state.allocations[name].told or state.allocations[name].evicted)]
-    allocations = [state.allocations[name] for name in told]
-    # A quota enforcement tells thousands of equal tasks at once: they come leaf by leaf, are counted first, and along the paths
-    # only then.
-    for leaf, group in groupby([one for one in allocations if not one.told], _QUEUE):
-        for shape, count in Counter(map(_SHAPE, group)).items():
-            q.tell(state.queues[leaf], state.types.shapes[shape].pairs, count)
+    allocations = list(map(state.allocations.__getitem__, told))
+    # A quota enforcement tells thousands at once, leaf by leaf: equal ones are counted first, and along the paths only then.
+    leaves: dict[str, defaultdict[int, int]] = {}
+    leaf, counts = "", defaultdict[int, int](int)
     for allocation in allocations:
+        if not allocation.told:
+            if allocation.queue != leaf:
+                leaf = allocation.queue
+                counts = leaves.setdefault(leaf, defaultdict(int))
+            counts[allocation.shape] += 1
         allocation.told = now
         allocation.victim_of = ask
         allocation.quota_of = queue
         allocation.told_by = seq
         allocation.attempts = 1
+    for leaf, counts in leaves.items():
+        for shape, count in counts.items():
+            q.tell(state.queues[leaf], state.types.shapes[shape].pairs, count)
     if state.victims is not None:
         for allocation in allocations:
             state.victims.changed(allocation)

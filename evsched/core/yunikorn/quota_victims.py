@@ -12,8 +12,6 @@ there are different sizes, not as many as there are tasks.
 
 from __future__ import annotations
 
-from itertools import compress
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,14 +32,6 @@ FEW = 48
 MOST_FRONTS = 64
 """With more different sizes than this in the way, the rest is looked at one by one."""
 
-_COLUMNS = (
-    (attrgetter("originator"), np.bool_),
-    (attrgetter("priority"), np.int64),
-    (attrgetter("allow_preemption"), np.bool_),
-    (attrgetter("created"), np.int64),
-)
-
-
 def candidate_order(allocation: Allocation) -> tuple[bool, int, bool, int, str]:
     """Return the sort key of a victim: the one that costs least to lose comes first.
 
@@ -57,21 +47,39 @@ def candidate_order(allocation: Allocation) -> tuple[bool, int, bool, int, str]:
     )
 
 
-def ordered(allocations: Sequence[Allocation]) -> list[Allocation]:
-    """Sort by `candidate_order`, quickly when there are many."""
+def in_order(allocations: Sequence[Allocation]) -> NDArray[np.int64]:
+    """Return the places of allocations sorted by `candidate_order`, quickly when there are many."""
     count = len(allocations)
     if count <= FEW:
-        return sorted(allocations, key=candidate_order)
-    originator, priority, agreed, created = (np.fromiter(map(of, allocations), kind, count) for of, kind in _COLUMNS)
-    places = np.lexsort((np.negative(created), np.logical_not(agreed), priority, originator))
-    same = np.ones(count - 1, dtype=bool)
-    for column in (originator, priority, agreed, created):
-        in_order = column[places]
-        same &= in_order[1:] == in_order[:-1]
-    found = [allocations[place] for place in places.tolist()]
+        return np.array(sorted(range(count), key=lambda place: candidate_order(allocations[place])), np.int64)
+    created = np.fromiter([one.created for one in allocations], np.int64, count)
+    # One number for all that comes before the age; a column in which all are the same is a plain number.
+    priority = _column([one.priority for one in allocations])
+    lowest, highest = int(np.min(priority)), int(np.max(priority))
+    levels = highest - lowest + 1
+    cost = priority - lowest
+    if [None for one in allocations if one.originator or not one.allow_preemption]:
+        cost = cost + _column([one.originator for one in allocations]) * levels
+        cost = cost * 2 + _column([not one.allow_preemption for one in allocations])
+    youngest = int(created.max())
+    span = youngest - int(created.min()) + 1
+    if 4 * levels * span < 2**62:
+        key = cost * span + (youngest - created)
+        places = np.argsort(key)
+        same = np.diff(key[places]) == 0
+    else:
+        costs = np.broadcast_to(cost, count)
+        places = np.lexsort((np.negative(created), costs))
+        same = (np.diff(costs[places]) == 0) & (np.diff(created[places]) == 0)
     for start, stop in _stretches(same):
-        found[start:stop] = sorted(found[start:stop], key=attrgetter("id"))
-    return found
+        places[start:stop] = sorted(places[start:stop].tolist(), key=lambda place: allocations[place].id)
+    return places
+
+
+def _column(values: Sequence[int]) -> NDArray[np.int64] | int:
+    """Return values as a column, or the one value of all."""
+    first = values[0]
+    return int(first) if values.count(first) == len(values) else np.fromiter(values, np.int64, len(values))
 
 
 def _stretches(same: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -84,29 +92,35 @@ def _stretches(same: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 class Leaf:
-    """The candidates of one leaf and which of them go.
+    """The candidates of one leaf, numbered in the order in which they go, and which of them do.
 
     Attributes:
         queue: The leaf.
-        candidates: In the order in which they go.
         chosen: For each of them whether it goes, as 0 or 1.
     """
 
-    __slots__ = ("_columns", "_kinds", "_numbers", "_sizes", "candidates", "chosen", "queue")
+    __slots__ = ("_columns", "_found", "_kinds", "_numbers", "_order", "_sizes", "chosen", "queue")
 
     def __init__(self, state: State, queue: Queue) -> None:
         """Sort the candidates of a leaf; nobody goes yet."""
         self.queue = queue
-        found: list[Allocation] = []
-        # A DaemonSet's task belongs to its node; who was told to go already does so anyway.
+        self._found: list[Allocation] = []
+        # Where nothing is preempted nobody needs to be asked whether he is leaving; what holds nothing is never taken.
+        some_leave = any(queue.preempting) or queue.quota is not None
         for application in queue.applications.values():
             there = application.allocations.values()
-            found.extend([one for one in there if one.required_node is None and not one.told and not one.evicted])
-        self.candidates = ordered(found)
-        self.chosen = bytearray(len(found))
-        shapes = np.fromiter(map(attrgetter("shape"), self.candidates), np.int64, len(found))
-        kinds, self._numbers = np.unique(shapes, return_inverse=True)
-        self._kinds = {shape: number for number, shape in enumerate(kinds.tolist())}
+            # A DaemonSet's task belongs to its node; who was told to go already does so anyway.
+            if some_leave:
+                self._found += [one for one in there if one.required_node is None and not one.told and not one.evicted]
+            else:
+                self._found += [one for one in there if one.required_node is None]
+        self._order = in_order(self._found)
+        self.chosen = bytearray(len(self._found))
+        shapes = [one.shape for one in self._found]
+        self._kinds = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
+        self._numbers = np.zeros(len(shapes), np.int64)
+        if len(self._kinds) > 1:
+            self._numbers = np.fromiter(map(self._kinds.__getitem__, shapes), np.int64, len(shapes))[self._order]
         self._sizes = [state.types.shapes[shape].pairs for shape in self._kinds]
         self._columns: dict[int, NDArray[np.int64]] = {}
 
@@ -124,8 +138,8 @@ class Leaf:
             What goes because of this call, by type index, of all types.
         """
         taking = _Taking(dict(want), room, [0] * len(self._sizes))
-        start = self._take_fronts(taking) if len(self.candidates) > FEW else 0
-        if taking.short and start < len(self.candidates):
+        start = self._take_fronts(taking) if len(self.chosen) > FEW else 0
+        if taking.short and start < len(self.chosen):
             self._take_singly(taking, start)
         return taking.total(self._sizes)
 
@@ -135,7 +149,7 @@ class Leaf:
         rest = np.flatnonzero(chosen == 0)
         for _ in range(MOST_FRONTS):
             if not taking.short or not len(rest):
-                return len(self.candidates)
+                return len(self.chosen)
             fits = self._fits(taking, rest)
             stop = len(rest) if fits.all() else int(fits.argmin())
             numbers = self._numbers[rest[:stop]]
@@ -144,12 +158,12 @@ class Leaf:
                 if count:
                     taking.add(number, self._sizes[number], count)
             if stop == len(rest):
-                return len(self.candidates)
+                return len(self.chosen)
             passed = self._numbers[rest[stop]]
             taking.passed[int(passed)] = None
             rest = rest[stop + 1 :]
             rest = rest[self._numbers[rest] != passed]
-        return int(rest[0]) if len(rest) else len(self.candidates)
+        return int(rest[0]) if len(rest) else len(self.chosen)
 
     def _fits(self, taking: _Taking, rest: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Tell for each place of the rest whether it would be taken if all before it were."""
@@ -187,7 +201,8 @@ class Leaf:
 
     def going(self) -> list[Allocation]:
         """Return those that go, in their order."""
-        return list(compress(self.candidates, self.chosen))
+        found = self._found
+        return [found[place] for place in self._order[np.frombuffer(self.chosen, np.bool_)].tolist()]
 
     def costliest_first(self, shapes: Container[int]) -> Iterator[tuple[Allocation, Leaf, int]]:
         """Yield those that go and ask for one of these amounts, from the end of the order, with leaf and place."""
@@ -195,7 +210,7 @@ class Leaf:
         places = np.flatnonzero(np.frombuffer(self.chosen, np.uint8))
         places = places[np.isin(self._numbers[places], wanted)]
         for place in places[::-1].tolist():
-            yield self.candidates[place], self, place
+            yield self._found[self._order[place]], self, place
 
     def shapes_going(self) -> list[int]:
         """Return the different amounts of those that go, by the index of their shape."""
