@@ -68,6 +68,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     Attributes:
         status: ``waits``, ``in flight``, ``runs``, ``leaving``, ``gone`` or ``unknown``.
         summary: The answer in a sentence or two.
+        missed: (YuniKorn) How many preemption cycles went by since the first that tried it in vain, that one included.
         levels: The queue path, leaf first; quotas: the same for Kueue, by flavor.
         nodes: Nodes that fit, or almost.
         flavors: (Kueue) Those that were considered.
@@ -81,6 +82,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     seq: int
     time: int
     summary: str
+    missed: int = 0
     history: tuple[Mention, ...] = ()
     levels: tuple[Level, ...] = ()
     quotas: tuple[QuotaLevel, ...] = ()
@@ -166,7 +168,8 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
         path, nodes = levels(state, ask), near_nodes(state, ask)
         summary = _victims_leave(state, ask) or _why_waiting(ask, path, nodes)
         unblock = tuple(_unblock(state, ask, path, nodes, events))
-        found = replace(found, levels=tuple(path), nodes=tuple(nodes))
+        missed = 0 if in_flight is not None else state.missed(ask_id)
+        found = replace(found, levels=tuple(path), nodes=tuple(nodes), missed=missed)
     passed_over = tuple(note for note in notebook.about(ask_id) if note.code not in YES and note.subject != ask_id)
     return replace(found, summary=summary, unblock=unblock, passed_over=passed_over)
 

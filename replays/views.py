@@ -108,7 +108,7 @@ def asks(state: State) -> list[Row]:
             "ask": ask.id, "queue": ask.queue, "application": ask.application,
             "resources": state.types.shapes[ask.shape].resources, "priority": ask.priority, "created": ask.created,
             "required_node": ask.required_node, "reserved": state.reservations.get(ask.id), "preempted": ask.preempted,
-            "failed": ask.failed,
+            "missed": state.missed(ask.id) or None, "failed": ask.failed,
         }
         for _, ask in sorted(state.asks.items())
     ]  # fmt: skip

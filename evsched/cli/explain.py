@@ -161,6 +161,8 @@ def _print(explanation: Explanation, decisions: Sequence[Decision], spared: Sequ
         f"at seq {explanation.seq}, {format_time(explanation.time)}",
     )
     console.print(Text(explanation.summary))
+    if explanation.missed:
+        console.print(Text(f"Preemption cycles missed so far: {explanation.missed}."))
     _print_levels(console, explanation)
     _print_quotas(console, explanation)
     _print_nodes(console, explanation)

@@ -14,6 +14,7 @@ from replays.explain_decision import explain_decision
 from replays.mentions import mentions
 from replays.planning import plan_ask
 from replays.steps import retake
+from replays.views import asks
 from replays.wording import SENTENCES
 from tests.core.histories import START, settle
 
@@ -85,6 +86,22 @@ def test_a_full_cluster_names_the_nearest_node_and_the_laws_that_spare():
     assert found.summary == "No node has room; the nearest, n1, lacks 2 vcore."
     assert {note.code for note in found.passed_over if note.subject.startswith("t")} <= {"law2", "law5"}
     assert all(note.sentence for note in found.passed_over)
+
+
+def test_missed_opportunities_are_counted():
+    """Every preemption cycle since the first that tried an ask in vain is one more that it missed."""
+    cluster = Cluster(queue("prod", guaranteed=4000), queue("test", guaranteed=8000))
+    for number in range(4):
+        cluster.ask(f"t{number}", "root.test")
+    cluster.ask("p1", "root.prod")
+    assert explain_ask(cluster.engine, "p1").missed == 0
+    cluster.step(40_000)
+    assert explain_ask(cluster.engine, "p1").missed == 1
+    cluster.step(1, v.NodeRegistered(node="n2", capacity={"vcore": 1}))
+    cluster.step(10_000)
+    assert explain_ask(cluster.engine, "p1").missed == 2
+    (row,) = (row for row in asks(cluster.engine.state) if row["ask"] == "p1")
+    assert row["missed"] == 2
 
 
 def test_young_asks_hear_when_preemption_is_tried():
