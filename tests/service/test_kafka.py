@@ -18,7 +18,6 @@ from tests.service.running import Running, digest, wait_until
 pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(240)]
 
 PARTITIONS = 4
-KILLS = 8
 TAKEOVER_S = 5.0
 
 
@@ -108,14 +107,15 @@ async def until(holds, seconds, *running):
     return await asyncio.to_thread(wait_until, holds, seconds, *running)
 
 
-async def test_a_killed_leader_loses_nothing(run, kafka_bootstrap, kafka_topic_name):
+@pytest.mark.parametrize("kills", [8, pytest.param(50, marks=pytest.mark.fuzz)])
+async def test_a_killed_leader_loses_nothing(run, kafka_bootstrap, kafka_topic_name, kills):
     """Killed at random instants and started again; what it acknowledged is in the log, and what was proposed is answered once."""
     url, chance = f"kafka://{kafka_bootstrap}/{kafka_topic_name}", random.Random(3)
     process = run(url)
     process.wait_ready()
     async with opened(url) as (streams,):
         async with Producer([streams]).working():
-            for _ in range(KILLS):
+            for _ in range(kills):
                 await asyncio.sleep(chance.uniform(0, 0.5))
                 await asyncio.to_thread(process.kill)
                 process.start()
@@ -125,12 +125,14 @@ async def test_a_killed_leader_loses_nothing(run, kafka_bootstrap, kafka_topic_n
         history = await finish(streams, process)
         await asyncio.to_thread(process.stop)
         history = await finish(streams, process)
-    assert len(history.only(LeaderStarted)) == KILLS + 1
-    assert len(process.acknowledged()) > KILLS
+    # A member that was killed stays in Kafka's group for a while; is the partition given to it, there is one more term.
+    assert len(history.only(LeaderStarted)) > kills
+    assert len(process.acknowledged()) > kills
     assert await asyncio.to_thread(digest, url, 1) == await asyncio.to_thread(digest, url, 2) == history.digest
 
 
-async def test_a_broker_that_is_killed_is_waited_for(run, own_kafka, kafka_topic_name):
+@pytest.mark.parametrize("away", [(0.0, 6.0), pytest.param((0.0, 0.5, 1.0, 2.0, 4.0) * 2, marks=pytest.mark.fuzz)], ids=len)
+async def test_a_broker_that_is_killed_is_waited_for(run, own_kafka, kafka_topic_name, away):
     """The leader and the standby go on by themselves when the broker is back."""
     broker = await asyncio.to_thread(own_kafka)
     url = f"kafka://{broker.bootstrap}/{kafka_topic_name}"
@@ -140,13 +142,13 @@ async def test_a_broker_that_is_killed_is_waited_for(run, own_kafka, kafka_topic
     second.wait_ready()
     async with opened(url) as (streams,):
         async with Producer([streams]).working():
-            for away in (0.0, 6.0):
+            for seconds in away:
                 await asyncio.sleep(1)
                 await asyncio.to_thread(broker.kill)
-                await asyncio.sleep(away)
+                await asyncio.sleep(seconds)
                 await asyncio.to_thread(broker.start)
                 took = await until(lambda: {*first.leading(), *second.leading()} == {0}, 60, first, second)
-                print(f"away for {away} s, ready again after {took:.2f} s")
+                print(f"away for {seconds} s, ready again after {took:.2f} s")
             await asyncio.sleep(1)
         await finish(streams, first, second)
         for process in (first, second):
