@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from events import vocabulary as v
 from events.configuration import KueueSpec, YunikornSpec
 from evsched.core import rules
+from evsched.core.folding.allocations import flavored_total
 from evsched.core.folding.applications import leaf_of
+from evsched.core.folding.asks import total
 from evsched.core.resources import SUM_LIMIT
 
 if TYPE_CHECKING:
@@ -121,11 +123,10 @@ def _too_much(state: State, resources: dict[str, int], sums: list[int], subject:
     index = state.types.index
     new = 0
     for name, amount in resources.items():
-        if name in index:
-            if sums[index[name]] + amount > SUM_LIMIT:
-                return Rejection("invalid", f"{subject}: {name} {amount} makes the sum pass {SUM_LIMIT}")
-        else:
-            new += 1
+        known = name in index
+        if amount + (sums[index[name]] if known else 0) > SUM_LIMIT:
+            return Rejection("invalid", f"{subject}: {name} {amount} makes the sum pass {SUM_LIMIT}")
+        new += not known
     if new and len(index) + new > MAX_RESOURCE_TYPES:
         return Rejection("invalid", f"{subject}: makes more than {MAX_RESOURCE_TYPES} resource types")
     return None
@@ -205,11 +206,10 @@ def _amounts(state: State, proposed: v.AskSubmitted | v.AllocationRestored, subj
     names = [podset.name for podset in proposed.podsets]
     if len(names) != len(set(names)):
         return Rejection("invalid", f"{subject}: two podsets have one name")
-    for resources in (proposed.resources, *(podset.resources for podset in proposed.podsets)):
-        refused = _too_much(state, resources, sums, subject)
-        if refused is not None:
-            return refused
-    return None
+    refused = _too_much(state, total(proposed), sums, subject)
+    if refused is None and isinstance(proposed, v.AllocationRestored):
+        refused = _too_much(state, flavored_total(proposed.resources, proposed.flavors, proposed.podsets), sums, subject)
+    return refused
 
 
 def _ask_withdrawn(state: State, proposed: v.AskWithdrawn) -> Rejection | None:

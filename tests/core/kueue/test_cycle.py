@@ -37,6 +37,25 @@ def test_podsets_get_their_flavors_one_after_the_other():
     assert partition.engine.state.queues["q"].quota.usage == {0: 2, 1: 2}
 
 
+@pytest.mark.parametrize("what", ["podsets of one ask", "running workloads"])
+def test_sums_that_no_column_could_hold_are_refused(what):
+    """Each amount is within bounds, but together they pass 2**63 - 1: it is a refusal, not a crash of the leader later."""
+    partition = Partition(queue("q", cpu=4))
+    most = 2**53
+    if what == "podsets of one ask":
+        podsets = tuple(v.PodSet(name=f"p{number}", resources={"cpu": most}) for number in range(1024))
+        events = partition.does(v.AskSubmitted(ask="ask", queue="q", podsets=podsets))
+        refused = [event for event in events if isinstance(event, v.InputRejected)]
+    else:
+        events = partition.does(*(runs(f"w{number}", "q", cpu=most) for number in range(1024)))
+        refused = [event for event in events if isinstance(event, v.InputRejected)]
+        assert len(partition.engine.state.allocations) == 1023
+    (one,) = refused
+    assert one.code == "invalid"
+    assert "makes the sum pass 9223372036854775807" in one.reason
+    partition.cycle()
+
+
 def test_the_preemptor_is_admitted_once_its_victims_are_gone():
     """A victim that has not left still holds its quota; nobody else gets what it frees."""
     partition = Partition(queue("q", cpu=4, within_cluster_queue="LowerPriority"))
