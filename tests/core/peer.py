@@ -4,8 +4,8 @@
 of the nodes that nobody has reserved and that are large enough when empty, the one that lacks the smallest part of the ask
 (summed over the types); of equals the first in the order of nodes. That is all that happens in this turn; the next begins at
 the top. A reserved node takes nobody else, so a large ask keeps it to itself although smaller asks behind would fit there. An
-ask that is larger than all that is free reserves nothing; nine of the files show that. None of them shows which node is the
-best.
+ask that is larger than all that is free reserves nothing; nine of the files show that. They cannot tell the best node from the
+first in the order of nodes (which has the most room), and none has an ask too large for every empty node.
 
 Left out, as nothing in the files shows it: the ask must be older than 2 s, and its reservation ends when the node has room.
 Here every ask is older, and nothing ever leaves, so a reservation is for good.
