@@ -208,9 +208,6 @@ def _note_waiting(step: Step, columns: NodeColumns) -> None:
             limited = limits.blocks(state, state.applications[ask.application], shape.pairs)
             if limited is not None:
                 tracer.note(ask.id, "limit", reason=limited)
-        held = None if in_flight is not None else limits.blocks(state, state.applications[ask.application], shape.pairs)
-        if held is not None:
-            tracer.note(ask.id, "limit", reason=held)
         if ask.required_node is not None:
             if columns.place_on(ask.required_node, shape.pairs) is None:
                 tracer.note(ask.id, "required-node", node=ask.required_node)
