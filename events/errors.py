@@ -11,6 +11,7 @@
     │   ├── StreamMissing
     │   ├── StreamExists
     │   ├── TopicMisconfigured
+    │   ├── CredentialsUnusable
     │   └── AccessDenied
     ├── LogDamaged                the log itself: it was altered, cut, mixed up or replaced
     │   └── PositionLost
@@ -119,12 +120,25 @@ class TopicMisconfigured(ConfigurationError):
         super().__init__(f"topic {topic}: {setting} is {found}, expected {expected}")
 
 
+class CredentialsUnusable(ConfigurationError):
+    """A file with certificates or a key is missing, or does not hold what it should; nothing was connected.
+
+    Attributes:
+        file: Its path.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, file: str, reason: str) -> None:
+        self.file, self.reason = file, reason
+        super().__init__(f"credentials {file}: {reason}")
+
+
 class AccessDenied(ConfigurationError):
-    """The broker or the file system refused us the right.
+    """The broker or the file system refused us the right, or we refused a broker that is not who it should be.
 
     Attributes:
         name: The topic, the broker or the file.
-        reason: What it said.
+        reason: What it said, or what is wrong with it.
     """
 
     def __init__(self, name: str, reason: str) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
 from aiokafka import errors as kafka_errors
-from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.conn import AIOKafkaConnection, collect_hosts
+from aiokafka.protocol.metadata import MetadataRequest
 
 from events.errors import AccessDenied, LogDamaged, LogUnreachable, StreamError, StreamMissing
 from events.streams.security import KafkaSecurity
@@ -86,23 +88,59 @@ def look_away(future: asyncio.Future[Any]) -> None:
 
 
 async def explained(error: BaseException, access: KafkaAccess) -> BaseException:
-    """Return why no broker could be reached: the client says only that there was none, so one more connection is tried."""
-    none_there: bool = isinstance(error, kafka_errors.KafkaConnectionError)
-    if not none_there:
+    """Return why no broker could be reached: the client says only that there was none, so one more connection is tried.
+
+    A broker that answers may send its clients on to an address where it cannot be reached, so these are tried as well.
+    """
+    sent_on: bool = isinstance(error, kafka_errors.NodeNotReadyError)
+    if not (sent_on or isinstance(error, kafka_errors.KafkaConnectionError)):
         return error
+    reason: BaseException | None = error
+    places: list[tuple[str, int]] = []
+    for host, port, _family in collect_hosts(access.bootstrap, randomize=False):
+        places, reason = await _tried(host, port, access)
+        if reason is None:
+            break
+    if reason is not None:
+        return reason
+    for host, port in places if sent_on else ():
+        _, reason = await _tried(host, port, access)
+        if reason is not None:
+            return reason
+    return error
+
+
+async def _tried(host: str, port: int, access: KafkaAccess) -> tuple[list[tuple[str, int]], BaseException | None]:
+    """Return where the broker at this address says that brokers are, or else why it could not be asked."""
     options = access.options()
-    hosts = collect_hosts(options.pop("bootstrap_servers"), randomize=False)
-    reason: BaseException = error
-    for host, port, _family in hosts:
-        try:
-            async with asyncio.timeout(access.timeout):
-                connection = await create_conn(host, port, **options)
-        except (OSError, kafka_errors.KafkaError) as found:
-            reason = found
-        else:
-            connection.close()
-            return error
-    return reason
+    del options["bootstrap_servers"]
+    connection = AIOKafkaConnection(host, port, **options)
+    try:
+        async with asyncio.timeout(access.timeout):
+            await connection.connect()
+            answer = await connection.send(MetadataRequest([]))
+    except (OSError, kafka_errors.KafkaError) as found:
+        return [], _refusal(found, f"{host}:{port}", access.security)
+    finally:
+        ended = connection.close()
+        if connection._protocol is not None:  # noqa: SLF001 - else there was none, and nobody would say that it has ended
+            # The client does not wait for its own, and TLS ends one only when the broker agrees; by then those are gone, too.
+            await asyncio.wait([ended], timeout=GOODBYE_S)
+    return [(broker[1], broker[2]) for broker in answer.brokers], None
+
+
+def _refusal(found: BaseException, place: str, security: KafkaSecurity) -> BaseException:
+    """Return why a connection came to nothing, in words that say what to mend where those of TLS do not."""
+    cause = found.__cause__ or found
+    meant: BaseException = found
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        meant = kafka_errors.AuthenticationFailedError(f"the certificate of {place} is not trusted: {cause.verify_message}")
+    elif isinstance(cause, ssl.SSLError) and ("CERT" in str(cause.reason) or "UNKNOWN_CA" in str(cause.reason)):
+        wish = "does not accept our certificate" if security.cert_file else "wants a certificate of ours (cert_file)"
+        meant = kafka_errors.AuthenticationFailedError(f"{place} {wish}: {cause.reason}")
+    elif isinstance(cause, ssl.SSLError | ConnectionResetError | EOFError):
+        meant = kafka_errors.KafkaConnectionError(f"{place} hung up at once, perhaps as it does not speak {security.protocol}")
+    return meant
 
 
 def meaning(error: BaseException, name: str) -> StreamError:
@@ -120,7 +158,8 @@ def meaning(error: BaseException, name: str) -> StreamError:
 
 def said(error: BaseException) -> str:
     """Return an error of the client as text, its kind included."""
-    return f"{type(error).__name__}: {error}"
+    # The client's own say it themselves.
+    return str(error) if isinstance(error, kafka_errors.KafkaError) else f"{type(error).__name__}: {error}"
 
 
 def _no_secrets(record: logging.LogRecord) -> bool:

@@ -37,6 +37,9 @@ MAX_REQUEST_BYTES = 1_000_000
 MAX_BATCH_BYTES = 640_000
 """More than the largest frame with its headers, less than a broker takes: small records are merged up to this size."""
 FETCH_BYTES = 8_000_000
+PROMPT_S = 0.05
+"""How long a reader's connection may take to end. TLS ends one only when the broker has answered what was asked last, and a fetch
+that finds nothing is answered after half a second."""
 
 T = TypeVar("T")
 
@@ -268,13 +271,20 @@ class PartitionReader(_Consuming):
 
 async def goodbye(consumer: AIOKafkaConsumer) -> None:
     """Stop a consumer, within `GOODBYE_S` in good order, else by cutting its connections."""
+    connections = consumer._client._conns.values()  # noqa: SLF001 - there is no public way to stop without taking leave
+    transports = [one._writer.transport for one in connections if one._writer is not None]  # noqa: SLF001
     # In a task of its own: a consumer that has lost its broker cancels what it awaits itself, and that would reach us.
     stopping = asyncio.ensure_future(consumer.stop())
     stopping.add_done_callback(look_away)
-    _, late = await asyncio.wait([stopping], timeout=GOODBYE_S)
+    _, late = await asyncio.wait([stopping], timeout=PROMPT_S)
+    if late:
+        for transport in transports:
+            if transport.is_closing():
+                transport.abort()
+        _, late = await asyncio.wait([stopping], timeout=GOODBYE_S)
     if late:
         stopping.cancel()
-        await _cut(consumer._client)  # noqa: SLF001 - there is no public way to stop without taking leave
+        await _cut(consumer._client)  # noqa: SLF001
 
 
 def cancelled() -> bool:

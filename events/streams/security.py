@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
+from events.errors import CredentialsUnusable
+
 PREFIX = "EVSCHED_KAFKA_"
+
+T = TypeVar("T")
 
 
 class KafkaSecurity(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,13 +66,16 @@ class KafkaSecurity(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"security of Kafka: {error}") from None
 
     def client_options(self) -> dict[str, Any]:
-        """Return the arguments of an aiokafka client. They hold the secrets: pass them on and forget them."""
+        """Return the arguments of an aiokafka client. They hold the secrets: pass them on and forget them.
+
+        The files are read each time, so renewed ones count from the next connection on.
+
+        Raises:
+            CredentialsUnusable: A file with certificates or a key is missing, or does not hold what it should.
+        """
         options: dict[str, Any] = {"security_protocol": self.protocol}
         if self.protocol.endswith("SSL"):
-            context = ssl.create_default_context(cafile=self.ca_file)
-            if self.cert_file is not None:
-                context.load_cert_chain(self.cert_file, self.key_file, self.key_password)
-            options["ssl_context"] = context
+            options["ssl_context"] = self._context()
         if self.protocol.startswith("SASL"):
             options |= {
                 "sasl_mechanism": self.mechanism,
@@ -76,6 +83,41 @@ class KafkaSecurity(msgspec.Struct, frozen=True, kw_only=True):
                 "sasl_plain_password": self.password,
             }
         return options
+
+    def _context(self) -> ssl.SSLContext:
+        """Return whom to trust and who we are."""
+        trusted = self.ca_file or "of the system"
+        context = _loaded(lambda: ssl.create_default_context(cafile=self.ca_file), trusted, "a certificate to trust (ca_file)")
+        if self.cert_file is not None:
+            self._be_known(context, self.cert_file, self.key_file or self.cert_file)
+        elif self.key_file is not None:
+            raise CredentialsUnusable(self.key_file, "a key alone, expected its certificate too (cert_file)")
+        return context
+
+    def _be_known(self, context: ssl.SSLContext, cert_file: str, key_file: str) -> None:
+        """Load our own certificate and its key; each is looked at alone first, as OpenSSL does not say which is at fault."""
+        certificate, key = "our certificate (cert_file)", "the key of our certificate (key_file)"
+        alone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        _loaded(lambda: alone.load_verify_locations(cert_file), cert_file, certificate)
+        _loaded(Path(key_file).read_bytes, key_file, key)
+        asked = False
+
+        def password() -> str:
+            nonlocal asked
+            asked = True
+            return self.key_password or ""
+
+        try:
+            # Without a function, a locked key would make OpenSSL ask at the terminal, and wait.
+            context.load_cert_chain(cert_file, key_file, password)
+        except (OSError, ValueError) as error:
+            fault = f"does not hold {key} as PEM"
+            if asked:
+                fault = "is locked, and its password "
+                fault += "is wrong" if self.key_password else f"is not given ({PREFIX}KEY_PASSWORD)"
+            elif isinstance(error, ssl.SSLError) and "MISMATCH" in str(error.reason):
+                fault = f"is not the key of the certificate {cert_file}"
+            raise CredentialsUnusable(key_file, fault) from None
 
     def __repr__(self) -> str:
         return f"KafkaSecurity(protocol={self.protocol!r}, mechanism={self.mechanism!r}, username={self.username!r})"
@@ -93,3 +135,14 @@ def _secret_in(path: str, name: str) -> str:
         return Path(path).read_text().rstrip("\r\n")
     except OSError as error:
         raise ValueError(f"{name} {path}: cannot be read: {error.strerror}") from None
+
+
+def _loaded(load: Callable[[], T], file: str, wanted: str) -> T:
+    """Load a file; what OpenSSL says when it cannot does not name it."""
+    try:
+        return load()
+    except ssl.SSLError:
+        raise CredentialsUnusable(file, f"does not hold {wanted} as PEM") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise CredentialsUnusable(file, f"cannot be read: {reason or error}") from None

@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka import errors as kafka_errors
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
+from events.errors import StreamError
 from events.streams.kafka_access import KafkaAccess, to_its_end
 from events.streams.kafka_client import cancelled, goodbye
 from events.streams.kafka_topics import topic_names
@@ -44,7 +45,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         while True:
             try:
                 await self._belong()
-            except (kafka_errors.KafkaError, OSError, asyncio.CancelledError) as error:
+            except (kafka_errors.KafkaError, StreamError, OSError, asyncio.CancelledError) as error:
                 if isinstance(error, asyncio.CancelledError) and cancelled():
                     raise
                 _log.warning("group not reached", group=self._group, error=type(error).__name__, again_in_s=AGAIN_S)

@@ -7,6 +7,8 @@ traffic and for asking it whether it is ready, so that only CLIENT demands passw
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tests.kafka.certificates import Identity
+
 _PROPERTIES = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -72,4 +74,28 @@ def sasl_plain(users: Mapping[str, str]) -> dict[str, str]:
         "listener.name.client.plain.sasl.jaas.config": (
             f"org.apache.kafka.common.security.plain.PlainLoginModule required {known};"
         ),
+    }
+
+
+def tls(broker: Identity, trusted: Identity, protocol: str = "SSL", client_auth: str = "none") -> dict[str, str]:
+    """Return the lines that make clients talk TLS; they hold the certificates themselves, as a container sees no files of ours.
+
+    Args:
+        broker: Who the broker is.
+        trusted: Who signs the certificates of clients.
+        protocol: SSL, or SASL_SSL together with the lines of `sasl_plain`.
+        client_auth: Whether clients need a certificate: none or required.
+    """
+    lines = {
+        "keystore.type": "PEM",
+        "keystore.certificate.chain": broker.certificate,
+        "keystore.key": broker.key(),
+        "truststore.type": "PEM",
+        "truststore.certificates": trusted.certificate,
+        "client.auth": client_auth,
+    }
+    return {
+        "listener.security.protocol.map": f"CLIENT:{protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        # A line end within a value is written so in this kind of file.
+        **{f"listener.name.client.ssl.{name}": value.replace("\n", "\\n") for name, value in lines.items()},
     }
