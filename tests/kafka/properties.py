@@ -7,7 +7,7 @@ traffic and for asking it whether it is ready, so that only CLIENT demands passw
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tests.kafka.certificates import Identity
+from tests.kafka.certificates import Authority, Identity
 
 _PROPERTIES = {
     "process.roles": "broker,controller",
@@ -77,7 +77,7 @@ def sasl_plain(users: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def tls(broker: Identity, trusted: Identity, protocol: str = "SSL", client_auth: str = "none") -> dict[str, str]:
+def tls(broker: Identity, trusted: Authority, protocol: str = "SSL", client_auth: str = "none") -> dict[str, str]:
     """Return the lines that make clients talk TLS; they hold the certificates themselves, as a container sees no files of ours.
 
     Args:
