@@ -96,6 +96,25 @@ class AllocationBound(Event, frozen=True, kw_only=True):
     podsets: tuple[PodSet, ...] = ()
 
 
+class ApplicationPaused(Event, frozen=True, kw_only=True):
+    """An application has so many asks that no node has room for that none of its asks is looked at for a while.
+
+    Attributes:
+        until: When it is looked at again.
+        asks: How many of its asks fitted on no node.
+    """
+
+    application: str
+    until: Moment
+    asks: int
+
+
+class ApplicationResumed(Event, frozen=True, kw_only=True):
+    """A pause of an application ended: its time was over, or a configuration has no pauses for its queue any more."""
+
+    application: str
+
+
 class NodeReserved(Event, frozen=True, kw_only=True):
     """A node is kept for an ask; nobody else gets that room."""
 

@@ -13,7 +13,9 @@ from msgspec import Struct
 
 from events.decisions import (
     AllocationBound,
+    ApplicationPaused,
     ApplicationPlaced,
+    ApplicationResumed,
     CheckpointRecorded,
     CycleStarted,
     EvictionRepeated,
@@ -63,6 +65,8 @@ AnyEvent = (
     | QueueRemoved
     | ApplicationPlaced
     | AllocationBound
+    | ApplicationPaused
+    | ApplicationResumed
     | NodeReserved
     | ReservationReleased
     | PreemptionDecided
@@ -102,8 +106,10 @@ __all__ = [
     "AllocationRestored",
     "AnyEvent",
     "AnyInput",
+    "ApplicationPaused",
     "ApplicationPlaced",
     "ApplicationRemoved",
+    "ApplicationResumed",
     "ApplicationSubmitted",
     "AskSubmitted",
     "AskWithdrawn",

@@ -33,6 +33,9 @@ class Order(Protocol):
     def returned(self, ask: Ask) -> None:
         """An ask that was in flight waits like any other again."""
 
+    def paused(self, application: Application) -> None:
+        """An application was paused, or its pause ended."""
+
     def used(self, application: Application) -> None:
         """Usage grew along the path of an application."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from events import vocabulary as v
-from evsched.core.folding import allocations, applications, asks, cluster, preemptions, reservations
+from evsched.core.folding import allocations, applications, asks, cluster, pauses, preemptions, reservations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +69,8 @@ _APPLY: dict[type, Callable[[State, Any], None]] = {
     v.QueueRemoved: cluster.queue_removed,
     v.ApplicationPlaced: applications.application_placed,
     v.AllocationBound: allocations.allocation_bound,
+    v.ApplicationPaused: pauses.application_paused,
+    v.ApplicationResumed: pauses.application_resumed,
     v.NodeReserved: reservations.reserved,
     v.ReservationReleased: reservations.reservation_released,
     v.PreemptionDecided: preemptions.preemption_decided,

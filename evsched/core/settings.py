@@ -220,9 +220,7 @@ def _check_offset(text: str) -> str:
 def _check_count(text: str) -> str:
     """Return what is wrong with a number of asks."""
     found = _count(text)
-    if found is None:
-        return f"is {text[:_MAX_DIGITS]!r}, expected a whole number from 0; 0 is used"
-    return f"is {found} and has no effect: nobody is paused, equal asks that cannot be placed are passed over" if found else ""
+    return "" if found is not None else f"is {text[:_MAX_DIGITS]!r}, expected a whole number from 0; 0 is used"
 
 
 _CHECKS: dict[str, Callable[[str], str]] = {

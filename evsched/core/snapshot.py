@@ -16,7 +16,7 @@ from evsched.core import trees
 from evsched.core.queues import Queue
 from evsched.core.resources import add
 from evsched.core.state import State
-from evsched.core.timers import Timer, Timers
+from evsched.core.timers import PAUSE, Timer, Timers
 from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def decode(data: bytes, time: int) -> State:
     _restore_work(state, found)
     state.last_cycle, state.changed = found.last_cycle, found.changed
     state.timers = Timers(found.timers)
+    state.paused = {timer.subject: timer.due for timer in found.timers if timer.kind == PAUSE}
     for proposal in found.recent:
         state.remember(proposal)
     state.ripen_all()

@@ -51,6 +51,7 @@ class State:
         cycles: How many of them ran.
         changed: Whether anything happened since then that could help an ask that was tried in vain.
         tried: Asks that wait and were tried in vain by a preemption cycle, with the number of the first such cycle.
+        paused: (YuniKorn) Applications that are not looked at now, each with the time until then; read from the timers.
         stirred: (Kueue) The tops of the cohort trees in which something ended since the last cycle, by path.
         lost: Nodes that were removed and whose allocations are still to be released (empty between steps).
         arriving: Applications that were submitted and not yet placed (empty between steps).
@@ -86,6 +87,7 @@ class State:
         self.changed = False
         self.cycles = 0
         self.tried: dict[str, int] = {}
+        self.paused: dict[str, int] = {}
         self.stirred: dict[str, None] = {}
         self.local_queues: dict[str, str] = {}
         self.lost: dict[str, Node] = {}
@@ -215,8 +217,13 @@ class State:
         return 0 if first is None else self.cycles - first + 1
 
     def _no_turn(self, ask: Ask, ripe: int) -> bool:
-        """Tell whether an entry of the heap means nothing: a former ask of that id, one that preempted or was tried."""
-        return ripe != self.ripe_at(ask) or ask.preempted or ask.id in self.tried
+        """Tell whether an entry of the heap means nothing: a former ask, one that preempted, was tried or is paused."""
+        return ripe != self.ripe_at(ask) or ask.preempted or ask.id in self.tried or ask.application in self.paused
+
+    def owes_turn(self, ask: Ask) -> bool:
+        """Tell whether a preemption cycle is due that an ask has a turn in, whatever the pace says."""
+        may = ask.may_preempt and not ask.preempted and self.ripe_at(ask) <= self.time
+        return may and (self.changed or ask.id not in self.tried)
 
     def digest(self) -> str:
         """Return the digest of this state: SHA-256, in hexadecimal."""

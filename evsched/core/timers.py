@@ -10,6 +10,9 @@ from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
 
+PAUSE = "pause"
+"""The kind of the timers that end the pause of an application; their ids are this, a colon and the application's."""
+
 
 class Timer(Struct, frozen=True, gc=False):
     """One armed timer; ``due`` in milliseconds since the epoch."""

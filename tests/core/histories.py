@@ -33,6 +33,8 @@ def configurations(draw: st.DrawFn) -> YunikornSpec:
                     "priority.policy": st.just("fence"),
                     "priority.offset": st.sampled_from(["-5", "3", "100"]),
                     "quota.preemption.delay": st.sampled_from(["5s", "60s"]),
+                    "application.unschedasks.backoff": st.sampled_from(["0", "1", "2"]),
+                    "application.unschedasks.backoff.delay": st.sampled_from(["5s", "20s"]),
                 },
             )
         )

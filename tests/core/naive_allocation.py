@@ -98,11 +98,30 @@ def applications_in_order(state: State, leaf: Queue) -> list[Application]:
         first = (-highest, policy) if leaf.settings.sort_priority else (policy, -highest)
         return (*first, application.created, application.seq, application.id)
 
-    waiting = sorted((one for one in leaf.applications.values() if one.asks), key=key)
+    waiting = sorted((one for one in leaf.applications.values() if one.asks and not is_paused(state, one)), key=key)
     if leaf.settings.sort_policy != "stateaware":
         return waiting
     new = [application for application in waiting if not application.allocations]
     return [application for application in waiting if application.allocations or application is new[0]]
+
+
+def is_paused(state: State, application: Application) -> bool:
+    """Tell whether an application is paused: the timer that ends it is armed."""
+    return any(timer.kind == "pause" and timer.subject == application.id for timer in state.timers.armed.values())
+
+
+def to_be_paused(state: State) -> list[v.ApplicationPaused]:
+    """Return the pauses that begin when nothing more can be bound, in the order of the log; the partition must not preempt."""
+    found = []
+    for application in sorted(state.applications.values(), key=lambda one: one.seq):
+        settings = application.leaf.settings
+        waiting = [ask for ask in application.asks.values() if ask.id not in state.preemptions]
+        asks = sum(place(state, ask) is None for ask in waiting)
+        if settings.backoff_asks and asks >= settings.backoff_asks and not is_paused(state, application):
+            last = max(ask.seq for ask in application.asks.values())
+            until = state.time + settings.backoff_delay_ms
+            found.append(v.ApplicationPaused(cause=last, application=application.id, until=until, asks=asks))
+    return found
 
 
 def asks_in_order(state: State, queue: Queue) -> Iterator[Ask]:

@@ -25,6 +25,8 @@ def configuration(chance: random.Random) -> YunikornSpec:
         properties = {"preemption.delay": chance.choice(["1s", "10s"]), "quota.preemption.delay": "20s"}
         if chance.random() < 0.3:
             properties["priority.offset"] = str(chance.randrange(-5, 5))
+        if chance.random() < 0.3:
+            properties |= {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "5s"}
         return QueueSpec(
             name=name,
             guaranteed=chance.choice([None, {"vcore": 4000}, {"vcore": 8000, "memory": 10}]),

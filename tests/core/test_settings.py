@@ -197,7 +197,6 @@ def test_backoff():
         ({"application.sort.priority": "off"}, ["enabled is used"]),
         ({"quota.preemption.delay": "soon"}, ["0s is used"]),
         ({"application.unschedasks.backoff": "many"}, ["whole number"]),
-        ({"application.unschedasks.backoff": "5"}, ["is 5 and has no effect"]),
         ({"application.unschedasks.backoff.delay": "x"}, ["30s is used"]),
         ({"preemption.delays": "5s"}, ["preemption.delays", "not known"]),
     ],
@@ -215,6 +214,7 @@ def test_warning(properties, words):
         {"preemption.policy": "FENCE", "priority.policy": "Fence", "priority.offset": "999999999", "preemption.delay": "1s"},
         {"application.sort.policy": "fair", "application.sort.priority": "DISABLED", "quota.preemption.delay": "0s"},
         {"application.unschedasks.backoff": "0", "application.unschedasks.backoff.delay": "1m", "priority.offset": ""},
+        {"application.unschedasks.backoff": "5"},
     ],
 )
 def test_no_warning(properties):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from evsched.core import queues as q
 from evsched.core.folding.applications import application_of, forget_if_done
 from evsched.core.folding.cluster import stir
+from evsched.core.folding.pauses import end_pause
 from evsched.core.folding.reservations import unreserve
 from evsched.core.workloads import Ask
 
@@ -77,6 +78,8 @@ def take_out(state: State, application: Application, ask_id: str) -> Ask:
         del priorities[ask.priority]
     if state.tried:
         state.tried.pop(ask_id, None)
+    if state.paused and not application.asks and application.id in state.paused:
+        end_pause(state, application.id)
     if ask_id in state.preemptions:
         del state.preemptions[ask_id]
         q.claim(application.leaf, state.types.shapes[ask.shape].pairs, -1)

@@ -59,6 +59,9 @@ class Waiting:
     def returned(self, ask: Ask) -> None:
         """An ask that was in flight never lost its place."""
 
+    def paused(self, application: Application) -> None:
+        """Nobody is paused here."""
+
     def used(self, application: Application) -> None:
         """Usage has no part in this order."""
 

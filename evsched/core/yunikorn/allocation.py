@@ -9,8 +9,7 @@ victims are gone it does not wait for those of other asks that have the same nod
 once all of them are gone, in whatever order. When the node cannot take it after all (it shrank, it was closed), it is bound
 wherever it fits. An ask with a required node runs there or nowhere.
 
-A pause for applications with many asks that cannot be placed (``application.unschedasks.backoff``) is not implemented: equal asks
-fail together here, so there is nothing to save, and it would hold asks back that fit.
+An application that is paused is passed over, but for its asks in flight; `evsched.core.yunikorn.pauses` says who is paused.
 """
 
 from __future__ import annotations
@@ -168,6 +167,16 @@ def _relieve(order: WaitingOrder, columns: NodeColumns) -> None:
     grown.clear()
 
 
+def look_for_room(state: State, order: WaitingOrder) -> None:
+    """Block those demands that matter to pauses and that no node has room for: nobody may have tried them."""
+    columns = columns_of(state)
+    for demand in tuple(order.unsure):
+        if not demand.watched:
+            del order.unsure[demand]
+        elif _place(columns, demand) is None:
+            order.block(demand)
+
+
 def _place(columns: NodeColumns, demand: Demand) -> str | None:
     """Return the node for an ask with a demand; None when none has room."""
     if demand.required is not None:
@@ -193,6 +202,8 @@ def _note_waiting(step: Step, columns: NodeColumns) -> None:
         shape = state.types.shapes[ask.shape]
         leaf = state.queues[ask.queue]
         in_flight = state.preemptions.get(ask.id)
+        if in_flight is None and ask.application in state.paused:
+            tracer.note(ask.id, "paused", until=state.paused[ask.application])
         if in_flight is not None and in_flight.waiting_for:
             tracer.note(ask.id, "in-flight", node=in_flight.node, waiting_for=tuple(in_flight.waiting_for))
         full = within_maximum(leaf, shape.pairs, own_claim=in_flight is not None)

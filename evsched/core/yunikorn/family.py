@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from events.configuration import YunikornSpec
-from evsched.core.yunikorn import allocation, application_placement, preemption, quota
+from evsched.core.timers import PAUSE
+from evsched.core.yunikorn import allocation, application_placement, pauses, preemption, quota
 
 if TYPE_CHECKING:
     from evsched.core.queues import Queue
@@ -35,13 +36,14 @@ class YunikornFamily:
         self._leaving = application_placement.leaves_that_may_go(step.state, event)
 
     def follow(self, step: Step, event: v.AnyInput) -> None:
-        """Place an application; start and cancel quota timers; remove queues that are empty now and were to go."""
+        """Place an application; start and cancel quota timers, end pauses; remove queues that are empty now and were to go."""
         if isinstance(event, v.ApplicationSubmitted):
             application_placement.place(step, event)
         elif isinstance(event, v.ConfigurationApplied):
             # Before the first queues.yaml, or after another format, nothing was in force.
             seq, old = self._before or (0, {})
             quota.after_configuration(step, old if seq == event.seq else {}, event)
+            pauses.after_configuration(step, event)
         for leaf in self._leaving:
             application_placement.remove_empty(step, leaf, event.seq)
         self._leaving = []
@@ -59,9 +61,12 @@ class YunikornFamily:
         preemption.cycle(step)
 
     def fire(self, step: Step, timer: Timer) -> None:
-        """Enforce a quota whose delay has passed."""
-        quota.enforce(step, timer)
+        """End a pause, or enforce a quota, whose delay has passed."""
+        if timer.kind == PAUSE:
+            pauses.resume(step, timer)
+        else:
+            quota.enforce(step, timer)
 
     def allocate(self, step: Step) -> None:
-        """Bind what fits."""
-        allocation.allocate(step)
+        """Bind what fits, and pause applications that have too much that does not."""
+        pauses.allocate(step)

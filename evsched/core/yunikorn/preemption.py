@@ -36,13 +36,14 @@ def cycle(step: Step) -> None:
 
 
 def may_have_turn(state: State) -> Iterator[Ask]:
-    """Yield the asks that may preempt now: allowed to, old enough, not in flight, and for the first time."""
-    time, queues, preemptions = state.time, state.queues, state.preemptions
+    """Yield the asks that may preempt now: allowed to, old enough, not in flight, not paused, and for the first time."""
+    time, queues, preemptions, paused = state.time, state.queues, state.preemptions, state.paused
     for ask in state.asks.values():
         if (
             ask.may_preempt
             and not ask.preempted
             and ask.id not in preemptions
+            and ask.application not in paused
             and (ask.required_node is not None or ask.created + queues[ask.queue].settings.preemption_delay_ms <= time)
         ):
             yield ask

@@ -24,9 +24,10 @@ class Demand:
         blocked: No node has room for them now.
         hope: The only nodes, by row of the columns, that can have room: the others had none and have not grown; None: any.
         capped_at: The queues whose maximum they would pass.
+        watched: Its groups in lines that are watched.
     """
 
-    __slots__ = ("blocked", "capped_at", "hope", "required", "shape")
+    __slots__ = ("blocked", "capped_at", "hope", "required", "shape", "watched")
 
     def __init__(self, shape: Shape, required: str | None) -> None:
         """Make a demand of which nothing is known yet."""
@@ -35,6 +36,7 @@ class Demand:
         self.blocked = False
         self.hope: list[int] | None = None
         self.capped_at: dict[Standing, None] = {}
+        self.watched: dict[Group, None] = {}
 
 
 class Group:
@@ -99,12 +101,14 @@ class Line:
 
     Attributes:
         highest: The highest priority of its waiting asks (the seed's ``askMaxPriority``).
-        open: False for a new application of a stateaware leaf while another one is considered.
+        open: False while it is paused, and for a new application of a stateaware leaf while another one is considered.
+        paused: It is not looked at for a while.
+        watched: It has so many asks that it is to be paused when no node has room for them.
         ticket: Its current entry among the new applications of a stateaware leaf.
         peers: Whom limits treat like it.
     """
 
-    __slots__ = ("application", "groups", "highest", "key", "marked", "open", "peers", "standing", "ticket")
+    __slots__ = ("application", "groups", "highest", "key", "marked", "open", "paused", "peers", "standing", "ticket", "watched")
 
     def __init__(self, application: Application, standing: Standing, highest: int) -> None:
         """Make the line of an application that has no asks yet."""
@@ -114,6 +118,8 @@ class Line:
         self.groups: dict[Demand, Group] = {}
         self.key: ApplicationKey | None = None
         self.open = True
+        self.paused = False
+        self.watched = False
         self.ticket: tuple[ApplicationKey, int, Line] | None = None
         self.marked = False
         self.peers: Peers = None
@@ -133,13 +139,14 @@ class Standing:
         sleeping: Children that have nothing to offer.
         bins: By demand and peers; ``bin_count`` is their number.
         limits: Whether users, groups or the number of applications are limited here or above.
+        backoff: Of a leaf: how many asks that no node has room for pause an application; 0: none do.
         witness: A demand that can be tried here, as far as was known last.
         chosen: Of a stateaware leaf: the new application that is considered.
     """
 
     __slots__ = (
-        "asleep", "bin_count", "bins", "capped", "chosen", "compared_with", "demands", "entry", "heap", "highest", "levels",
-        "limits", "lineage", "lines", "marked", "newcomers", "parent", "queue", "read", "sleeping", "tops", "witness",
+        "asleep", "backoff", "bin_count", "bins", "capped", "chosen", "compared_with", "demands", "entry", "heap", "highest",
+        "levels", "limits", "lineage", "lines", "marked", "newcomers", "parent", "queue", "read", "sleeping", "tops", "witness",
     )  # fmt: skip
 
     def __init__(self, queue: Queue, parent: Standing | None, compared_with: Denominators) -> None:
@@ -157,6 +164,7 @@ class Standing:
         self.tops: list[GroupEntry] = []
         self.bins: dict[Demand, dict[Peers, Bin]] = {}
         self.bin_count = 0
+        self.backoff = queue.settings.backoff_asks
         self.limits = any(above.limits or above.max_applications for above in queue.lineage)
         self.lines: dict[str, Line] = {}
         self.read = 0

@@ -22,22 +22,21 @@ None of this is truth: a new index built from the state gives the same answers.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heappush
 from typing import TYPE_CHECKING
 
-from evsched.core.yunikorn.ordering import application_key, ask_key, denominators, is_new
+from evsched.core.yunikorn.openings import Openings
+from evsched.core.yunikorn.ordering import application_key, ask_key, denominators
 from evsched.core.yunikorn.standing import Bin, Demand, Group, Line, Standing, shift
-from evsched.core.yunikorn.walk import Walk
 
 if TYPE_CHECKING:
     from evsched.core.indices import Columns
     from evsched.core.queues import Queue
     from evsched.core.state import State
     from evsched.core.workloads import Application, Ask
-    from evsched.core.yunikorn.ordering import ApplicationKey
 
 
-class WaitingOrder(Walk):
+class WaitingOrder(Openings):
     """The incremental order of one state (protocol `evsched.core.indices.Order`).
 
     Attributes:
@@ -58,11 +57,9 @@ class WaitingOrder(Walk):
         self.blocked: dict[Demand, None] = {}
         self.hoping: dict[Demand, None] = {}
         self.columns: Columns | None = None
-        self.stirred = True
         self._marked: list[Standing] = []
         self._marked_lines: list[Line] = []
         self._marked_groups: list[Group] = []
-        self._choosing: dict[Standing, None] = {}
         self._loosened: dict[Standing, None] = {}
         self._limited: dict[Group | Bin, None] = {}
         self._group_limits = any(limit.groups for queue in state.queues.values() for limit in queue.limits)
@@ -97,6 +94,9 @@ class WaitingOrder(Walk):
     def returned(self, ask: Ask) -> None:
         """An ask that was in flight waits like any other again."""
         group = self.lines[ask.application].groups[self._demand(ask)]
+        if group.line.standing.backoff:
+            self._regard(group.line)
+            self._watch(group)
         if ask.id not in self.state.preemptions:
             heappush(group.heap, ask_key(ask))
             if len(group.heap) > 4 * group.waiting + 64:
@@ -123,11 +123,14 @@ class WaitingOrder(Walk):
             self._limited.pop(group, None)
             self._leave(group.bin)
             del line.groups[demand]
+            demand.watched.pop(group, None)
             if demand not in self.root.demands:
                 self._forget(demand)
         else:
             self._mark_group(group)
         shift(standing, ask.priority, None)
+        if standing.backoff:
+            self._regard(line)
         if not line.groups:
             del self.lines[ask.application]
             del standing.lines[ask.application]
@@ -137,6 +140,17 @@ class WaitingOrder(Walk):
         elif ask.priority == line.highest and ask.priority not in line.application.priorities:
             line.highest = max(line.application.priorities)
         self._mark_line(line)
+
+    def paused(self, application: Application) -> None:
+        """An application was paused, or its pause ended."""
+        line = self.lines.get(application.id)
+        if line is not None:
+            line.paused = application.id in self.state.paused
+            self._regard(line)
+            if line.standing.queue.settings.sort_policy == "stateaware":
+                self._mark_line(line)
+            else:
+                self._open(line, is_open=not line.paused)
 
     def used(self, application: Application) -> None:
         """Usage grew along the path of an application."""
@@ -176,6 +190,8 @@ class WaitingOrder(Walk):
         application = self.state.applications[ask.application]
         standing = self._stand(application.leaf)
         line = self.lines[application.id] = standing.lines[application.id] = Line(application, standing, ask.priority)
+        line.paused = application.id in self.state.paused
+        line.open = not line.paused
         if standing.limits:
             line.peers = (application.user, application.groups, bool(application.allocations))
         return line
@@ -232,6 +248,7 @@ class WaitingOrder(Walk):
         del self.demands[demand.shape.index, demand.required]
         self.blocked.pop(demand, None)
         self.hoping.pop(demand, None)
+        self.unsure.pop(demand, None)
         for standing in demand.capped_at:
             del standing.capped[demand]
         demand.capped_at.clear()
@@ -295,43 +312,6 @@ class WaitingOrder(Walk):
             for group in line.groups.values():
                 self._settle_group(group)
 
-    def _ticket(self, line: Line, key: ApplicationKey) -> None:
-        """Put a new application of a stateaware leaf in line with the other new ones; take it off when it is new no longer."""
-        standing = line.standing
-        if is_new(line.application):
-            if line.ticket is None or line.ticket[0] != key:
-                self._serial += 1
-                line.ticket = (key, self._serial, line)
-                heappush(standing.newcomers, line.ticket)
-                if len(standing.newcomers) > 4 * len(standing.lines) + 64:
-                    standing.newcomers = sorted(one for one in standing.newcomers if one[2].ticket is one)
-            self._open(line, is_open=line is standing.chosen)
-        else:
-            line.ticket = None
-            self._open(line, is_open=True)
-        self._choosing[standing] = None
-
-    def _open(self, line: Line, *, is_open: bool) -> None:
-        if line.open is not is_open:
-            line.open = is_open
-            for group in line.groups.values():
-                self._settle_group(group)
-                if is_open:
-                    self._rouse(group)
-
-    def _choose(self, standing: Standing) -> None:
-        """Choose the one new application of a stateaware leaf that is considered."""
-        heap = standing.newcomers
-        while heap and heap[0][2].ticket is not heap[0]:
-            heappop(heap)
-        first = heap[0][2] if heap else None
-        before = standing.chosen
-        standing.chosen = first
-        if before is not None and before is not first and before.ticket is not None:
-            self._open(before, is_open=False)
-        if first is not None:
-            self._open(first, is_open=True)
-
     # -------------------------------------------------------------------------------------------------- failures and wakings
 
     def block(self, demand: Demand) -> None:
@@ -340,6 +320,9 @@ class WaitingOrder(Walk):
         demand.hope = None
         self.hoping.pop(demand, None)
         self.blocked[demand] = None
+        if demand.watched:
+            self.unsure.pop(demand, None)
+            self.crowded.update((group.line, None) for group in demand.watched)
 
     def cap(self, path: str, demand: Demand) -> None:
         """Note that a demand would pass the maximum of a queue; nobody with it is tried below before usage there shrinks."""
@@ -386,6 +369,8 @@ class WaitingOrder(Walk):
             if hope is not None:
                 self.hoping[demand] = None
             del self.blocked[demand]
+            if demand.watched:
+                self.unsure[demand] = None
             self._free(demand)
 
     def forget_hopes(self) -> None:
@@ -427,18 +412,3 @@ class WaitingOrder(Walk):
             if standing.queue.settings.sort_policy == "fair":
                 for line in standing.lines.values():
                     self._mark_line(line)
-
-    def _rouse(self, group: Group) -> None:
-        """Wake the path of a group that has something new to offer."""
-        self._rouse_bin(group.bin)
-
-    def _rouse_bin(self, bin_: Bin) -> None:
-        self.stirred = True
-        demand = bin_.demand
-        lineage = bin_.leaf.lineage
-        if demand.blocked or bin_.limited or (demand.capped_at and any(demand in above.capped for above in lineage)):
-            return
-        if bin_.asleep:
-            self._wake_bin(bin_.leaf, bin_)
-        for standing in lineage:
-            self._wake(standing)

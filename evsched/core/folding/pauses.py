@@ -1,0 +1,40 @@
+"""What pauses do to the state: an application is not looked at until a timer fires.
+
+The armed timer is the truth; `State.paused` is read from it. A pause ends with the last ask of its application, as there is
+nothing left to hold back: the timer is taken off, and no event says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evsched.core.timers import PAUSE, Timer
+
+if TYPE_CHECKING:
+    from events import vocabulary as v
+    from evsched.core.state import State
+
+
+def application_paused(state: State, event: v.ApplicationPaused) -> None:
+    """An application is not looked at for a while."""
+    state.timers.arm(Timer(event.until, f"{PAUSE}:{event.application}", PAUSE, event.application, event.seq))
+    state.paused[event.application] = event.until
+    if state.order is not None:
+        state.order.paused(state.applications[event.application])
+
+
+def application_resumed(state: State, event: v.ApplicationResumed) -> None:
+    """An application is looked at again; its asks have missed the preemption cycles that ran since."""
+    end_pause(state, event.application)
+    application = state.applications[event.application]
+    for ask in application.asks.values():
+        state.ripens(ask)
+    state.changed = state.changed or any(name in state.tried for name in application.asks)
+    if state.order is not None:
+        state.order.paused(application)
+
+
+def end_pause(state: State, application: str) -> None:
+    """Forget a pause and its timer."""
+    del state.paused[application]
+    state.timers.cancel(f"{PAUSE}:{application}")
