@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,8 @@ import aiosql
 import msgspec
 
 from events.chain import START, Head
-from events.errors import LogDamaged
-from events.vocabulary import CheckpointRecorded
 from evsched.core import snapshot
+from evsched.core.recorded import take_recorded
 from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections.rows import Rows
@@ -125,29 +125,15 @@ class ReadModel:
         if not self._loaded:
             message = f"read model: frame {self._written.frame} is not in this log"
             raise RebuildNeeded(message)
-        take, time = self._rows.take, step.time
-        for event in step.events:
-            if type(event) is CheckpointRecorded:
-                self._compare(event, head)
-            take(event, time)
-        self._rows.step(head.frame, time, head.next_seq - 1)
+        take_recorded(self.state, step.events, head.position, partial(self._rows.take, time=step.time))
+        self._rows.step(head.frame, step.time, head.next_seq - 1)
         self.at = head
-
-    def _compare(self, event: CheckpointRecorded, head: Head) -> None:
-        """Compare a digest that the log carries with our state."""
-        found = self.state.digest()
-        if found != event.digest:
-            reason = f"event {event.seq} carries digest {event.digest[:12]}…, the state of the read model has {found[:12]}…"
-            raise LogDamaged(head.position, reason)
 
     def _catch_up(self, step: Step) -> None:
         """Take a step whose rows are there already."""
         state, head = self._rows.state, step.head
         state.time = step.time
-        for event in step.events:
-            if type(event) is CheckpointRecorded:
-                self._compare(event, head)
-            apply(state, event)
+        take_recorded(state, step.events, head.position, partial(apply, state))
         if head.frame == self._written.frame:
             if head.hash != self._written.hash:
                 message = f"read model: frame {head.frame} has hash {head.hash}, expected {self._written.hash}: not the same log"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events import vocabulary as v
-from events.errors import LogDamaged
 from events.frame import encode_event
 from evsched.core.engine import Engine
+from evsched.core.recorded import apply_recorded
 from replays.moments import Moment
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def first(
     async with aclosing(history.steps(reader)) as steps:  # type: ignore[type-var]
         async for step in steps:
             for event in step.events:
-                _apply(engine, step, event)
+                apply_recorded(engine, (event,), step.time, step.head.position)
                 if predicate(engine.state, event):
                     return Found(seq=event.seq, frame=step.head.frame, time=step.time, event=event, state=engine.state)
             if progress is not None:
@@ -84,8 +84,8 @@ async def first_difference(ours: History, theirs: History, progress: Callable[[S
                     return None
                 step, event = longer
                 return _found(us, step, event.seq, event if mine is not None else None)
-            _apply(us, *mine)
-            _apply(them, *yours)
+            for engine, (step, event) in ((us, mine), (them, yours)):
+                apply_recorded(engine, (event,), step.time, step.head.position)
             same = same and mine[0].time == yours[0].time and encode_event(mine[1]) == encode_event(yours[1])
             if not same and us.state.digest() != them.state.digest():
                 return _found(us, mine[0], mine[1].seq, mine[1])
@@ -102,11 +102,3 @@ async def _events(history: History) -> AsyncIterator[tuple[Step, v.AnyEvent]]:
         async for step in steps:
             for event in step.events:
                 yield step, event
-
-
-def _apply(engine: Engine, step: Step, event: v.AnyEvent) -> None:
-    """Apply an event; compare the digest that it may carry."""
-    if type(event) is v.CheckpointRecorded and engine.state.digest() != event.digest:
-        reason = f"event {event.seq} carries digest {event.digest[:12]}…, the state has {engine.state.digest()[:12]}…"
-        raise LogDamaged(step.head.position, reason)
-    engine.apply(event, step.time)

@@ -10,10 +10,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from events.chain import ChainReader, Step
-from events.errors import LogDamaged, PositionLost
+from events.errors import PositionLost
 from events.streams.reading import resume
-from events.vocabulary import CheckpointRecorded
 from evsched.core.engine import Engine
+from evsched.core.recorded import apply_recorded
 from replays.moments import Moment
 
 if TYPE_CHECKING:
@@ -27,17 +27,13 @@ def apply_step(engine: Engine, step: Step, until_seq: int | None = None) -> None
     """Apply the events of a step, those after ``until_seq`` not; compare the digests it carries.
 
     Raises:
-        LogDamaged: The state has another digest than the log says: this reader, or whoever wrote the log, is wrong.
+        LogDamaged: See `apply_recorded`.
     """
-    state = engine.state
-    for event in step.events:
-        if until_seq is not None and event.seq > until_seq:
-            return
-        if type(event) is CheckpointRecorded and state.digest() != event.digest:
-            reason = f"event {event.seq} carries digest {event.digest[:12]}…, the state has {state.digest()[:12]}…"
-            raise LogDamaged(step.head.position, reason)
-        engine.apply(event, step.time)
-    state.time = step.time
+    whole = until_seq is None or step.head.next_seq - 1 <= until_seq
+    events = step.events if whole else [event for event in step.events if until_seq is not None and event.seq <= until_seq]
+    apply_recorded(engine, events, step.time, step.head.position)
+    if whole:
+        engine.state.time = step.time
 
 
 class History:

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from events.configuration import KueueSpec
+from evsched.core.recorded import apply_recorded
 from replays.ledger import Ledger, QueueFigures
 from replays.steps import is_proposed, proposals_of
 from replays.verify import compare
@@ -141,8 +142,7 @@ class WhatIf:
                 raise ConfigurationRefused(event.reason)
         self._tried = None
         self._follow(events, step)
-        for event in step.events:
-            self._recorded.apply(event, step.time)
+        apply_recorded(self._recorded, step.events, step.time, step.head.position)
         recorded_ledger.take(step.events)
         supposed_ledger.take(events)
 

@@ -25,9 +25,9 @@ from events.errors import LogDamaged, PositionLost
 from events.frame import UNREADABLE, decode_frame
 from events.streams.protocols import EventLog, Record
 from events.streams.reading import resume
-from events.vocabulary import CheckpointRecorded
 from evsched.core import snapshot
 from evsched.core.engine import Engine
+from evsched.core.recorded import apply_recorded
 from replays.snapshots import Header, SnapshotStore
 
 SNAPSHOT_EVERY = 50_000
@@ -58,16 +58,10 @@ class Warm:
         """Apply a step that the reader has accepted.
 
         Raises:
-            LogDamaged: A digest in it is not that of the state.
+            LogDamaged: See `apply_recorded`.
         """
-        engine = self.engine
-        for event in step.events:
-            if type(event) is CheckpointRecorded and engine.state.digest() != event.digest:
-                found = engine.state.digest()
-                reason = f"event {event.seq} says the state has digest {event.digest}, rebuilt it has {found}"
-                raise LogDamaged(step.head.position, reason)
-            engine.apply(event, step.time)
-        engine.state.time = step.time
+        apply_recorded(self.engine, step.events, step.time, step.head.position)
+        self.engine.state.time = step.time
 
     async def catch_up(self, log: EventLog) -> None:
         """Read up to the end of the log as it is now."""

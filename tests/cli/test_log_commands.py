@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,8 @@ from events.streams.leadership import Surroundings
 from evsched.cli.logs import Where, data_directory
 from evsched.cli.main import run
 from evsched.core.engine import Engine
+from tests.events.world import lead as lead_log
+from tests.events.world import write
 
 QUEUES = """
 partitions:
@@ -23,6 +26,7 @@ partitions:
     queues:
       - {name: a, resources: {max: {vcore: "4"}}}
 """
+QUEUES_FILE = str(Path(__file__).parents[2] / "docs" / "examples" / "queues.yaml")
 NODE = {"type": "NodeRegistered", "node": "n1", "capacity": {"vcore": 4000}, "proposal": "p1"}
 ASK = {"type": "AskSubmitted", "ask": "t1", "application": "x", "queue": "root.a", "resources": {"vcore": 1000}, "proposal": "p2"}
 
@@ -210,6 +214,34 @@ def test_a_damaged_log_exits_3_with_the_place(tmp_path, capsys):
     path.write_text('{"no": "frame"}\n')
     assert run(["status", "--log", str(path)]) == 3
     assert "damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["status"],
+        ["log", "check"],
+        ["at", "end", "queues"],
+        ["explain", "x"],
+        ["diff", "1", "end"],
+        ["bisect", "node x gone"],
+        ["whatif", "--config", QUEUES_FILE],
+        ["project", "rebuild", "--db", "audit.db"],
+    ],
+    ids=" ".join,
+)
+def test_an_event_that_cannot_stand_there_is_damage(command, url, capsys, monkeypatch, tmp_path):
+    """A log of somebody else may hold together by its hashes and yet remove a node that never was; the event is named."""
+    monkeypatch.chdir(tmp_path)
+
+    async def impossible():
+        async with open_streams(url) as streams:
+            await streams.log.create()
+            await write(await lead_log(streams.log), "ghost")
+
+    asyncio.run(impossible())
+    assert run(command) == 3
+    assert "damaged at position 1: event 2, NodeRemoved, cannot follow what came before it" in capsys.readouterr().err
 
 
 def test_the_default_log_lies_where_the_platform_keeps_data(monkeypatch, tmp_path):
