@@ -9,6 +9,7 @@ import msgspec
 from events.vocabulary import (
     AllocationBound,
     AnyEvent,
+    ApplicationPaused,
     CheckpointRecorded,
     CycleStarted,
     Input,
@@ -32,7 +33,8 @@ def decision_document(event: AnyEvent, time: int, start_ms: int) -> dict[str, An
     Args:
         event: The decision.
         time: When it was taken, milliseconds since the epoch.
-        start_ms: What counts as second 0. ``at``, ``due`` and ``fires_at`` (of a scheduled quota enforcement) count from there.
+        start_ms: What counts as second 0. ``at``, ``due``, ``fires_at`` (of a scheduled quota enforcement) and ``until`` (of
+            a pause) count from there.
     """
     fields: dict[str, Any] = msgspec.to_builtins(event)
     kind = fields.pop("type")
@@ -40,6 +42,8 @@ def decision_document(event: AnyEvent, time: int, start_ms: int) -> dict[str, An
         fields.pop(name, None)
     if "due" in fields:
         fields["due"] = seconds(fields["due"] - start_ms)
+    if isinstance(event, ApplicationPaused):
+        fields["until"] = seconds(fields["until"] - start_ms)
     if isinstance(event, QuotaPreemptionScheduled):
         fields["fires_at"] = seconds(fields.pop("at") - start_ms)
     if isinstance(event, AllocationBound | PreemptionDecided):

@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from events.configuration import KueueSpec
 from evsched.core import snapshot
+from evsched.core.columns import NodeColumns
 from evsched.core.engine import Engine
 from evsched.core.quantity import format_amount
+from evsched.core.settings import BACKOFF
 from evsched.core.step import Step as CoreStep
 from replays.explain_kueue import FairShare, FlavorLook, QuotaLevel, look
 from replays.mentions import Mention
@@ -166,7 +168,7 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
     else:
         events = _decide_again(world, ask_id, notebook)
         path, nodes = levels(state, ask), near_nodes(state, ask)
-        summary = _victims_leave(state, ask) or _why_waiting(ask, path, nodes)
+        summary = _victims_leave(state, ask) or _paused(state, ask) or _why_waiting(ask, path, nodes)
         unblock = tuple(_unblock(state, ask, path, nodes, events))
         missed = 0 if in_flight is not None else state.missed(ask_id)
         found = replace(found, levels=tuple(path), nodes=tuple(nodes), missed=missed)
@@ -200,6 +202,23 @@ def _victims_leave(state: State, ask: Ask) -> str:
     return f"It preempts{where} and waits for {left} to leave." if left else f"Its victims have left{where}; it is bound next."
 
 
+def _paused(state: State, ask: Ask) -> str:
+    """Return until when the application of an ask is paused, and how many asks of it fit on no node now; empty: it is not."""
+    until = state.paused.get(ask.application)
+    if until is None:
+        return ""
+    columns, shapes = NodeColumns(state), state.types.shapes
+    waiting = [one for one in state.applications[ask.application].asks.values() if one.id not in state.preemptions]
+    count = sum(
+        columns.place(shapes[one.shape]) is None
+        if one.required_node is None
+        else columns.place_on(one.required_node, shapes[one.shape].pairs) is None
+        for one in waiting
+    )
+    why = f"{count} of its asks {'fits' if count == 1 else 'fit'} on no node" if count else "its asks had no room, now they have"
+    return f"Application {ask.application} is paused until {format_time(until)}: {why} ({BACKOFF})."
+
+
 def _why_waiting(ask: Ask, path: list[Level], nodes: list[NearNode]) -> str:
     binding = [level for level in path if level.binding]
     if binding:
@@ -230,6 +249,8 @@ def _unblock(state: State, ask: Ask, path: list[Level], nodes: list[NearNode], e
     in_flight = state.preemptions.get(ask.id)
     if in_flight is not None:
         return [*found, *(f"the end of {name}" for name in in_flight.waiting_for)]
+    if ask.application in state.paused:
+        found.append(f"the end of the pause of {ask.application} at {format_time(state.paused[ask.application])}")
     for level in path:
         if level.binding and level.limit is not None:
             more = level.used + level.claimed + level.requested - level.limit
@@ -241,7 +262,7 @@ def _unblock(state: State, ask: Ask, path: list[Level], nodes: list[NearNode], e
         found.append(f"{lacking} more on {nodes[0].node}")
     if ask.may_preempt and ask.required_node is None:
         ripe = ask.created + state.queues[ask.queue].settings.preemption_delay_ms
-        if ripe > state.time:
+        if ripe > max(state.time, state.paused.get(ask.application, 0)):
             found.append(f"preemption is tried from {format_time(ripe)} on (preemption.delay)")
     if not ask.may_preempt:
         found.append("it may not preempt others (preemption policy Never)")

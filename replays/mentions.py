@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from events import vocabulary as v
 from evsched.core.kueue import messages
+from replays.moments import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,16 +27,36 @@ class Mention(Struct, frozen=True, kw_only=True):
 def mentions(subject: str, steps: Iterable[Step]) -> list[Mention]:
     """Return the events of these steps that have to do with an ask or allocation."""
     found = []
+    application = ""
     for step in steps:
         for event in step.events:
-            text = mention_in(subject, event)
+            application = waits_in(subject, event, application)
+            text = mention_in(subject, event, application)
             if text:
                 found.append(Mention(seq=event.seq, time=step.time, text=text))
     return found
 
 
-def mention_in(subject: str, event: v.AnyEvent) -> str:
-    """Return what an event says of an ask or allocation; empty when it says nothing."""
+def waits_in(subject: str, event: v.AnyEvent, before: str) -> str:
+    """Return the application in which an ask waits after an event; empty when it does not wait."""
+    if isinstance(event, v.AskSubmitted) and event.ask == subject:
+        return event.application or event.queue.lower()
+    ends = isinstance(event, v.AllocationBound | v.AskWithdrawn) and event.ask == subject
+    return "" if ends else before
+
+
+def mention_in(subject: str, event: v.AnyEvent, application: str = "") -> str:
+    """Return what an event says of an ask or allocation; empty when it says nothing.
+
+    Args:
+        subject: The ask or allocation.
+        event: Any event.
+        application: The one in which the ask waits, as `waits_in` gives it: what is said of that concerns the ask.
+    """
+    if isinstance(event, v.ApplicationPaused) and event.application == application:
+        return f"its application is paused until {format_time(event.until)}: {event.asks} of its asks fit on no node"
+    if isinstance(event, v.ApplicationResumed) and event.application == application:
+        return "the pause of its application is over"
     if isinstance(event, v.PreemptionDecided):
         if event.ask == subject:
             victims = ", ".join(victim.id for victim in event.victims)

@@ -26,7 +26,7 @@ AMOUNTS = frozenset({
 })  # fmt: skip
 """Entries that hold amounts by resource name."""
 
-TIMES = frozenset({"created", "bound", "told", "due"})
+TIMES = frozenset({"created", "bound", "told", "due", "paused_until"})
 """Entries that hold a time."""
 
 
@@ -96,6 +96,7 @@ def apps(state: State) -> list[Row]:
             "created": application.created,
             "usage": {names[index]: amount for index, amount in enumerate(application.usage) if amount},
             "asks": len(application.asks), "allocations": len(application.allocations),
+            "paused_until": state.paused.get(application.id),
         }
         for _, application in sorted(state.applications.items())
     ]  # fmt: skip

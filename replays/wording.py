@@ -35,6 +35,7 @@ SENTENCES: dict[str, str] = {
     "max": "the maximum of a queue on its path would be passed",
     "limit": "a user or group limit, or a limit on applications, holds it",
     "no-node": "no node has room for it",
+    "paused": "its application is paused: too many of its asks fit on no node (application.unschedasks.backoff)",
     "in-flight": "its victims have been told to go and have not left yet",
     "fits": "it fits without preemption",
     # Quota enforcement (seed quota_enforcement).

@@ -89,20 +89,22 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
     from evsched.core.engine import Engine  # noqa: PLC0415
     from replays.explain import Explanation, explain_allocation, explain_ask  # noqa: PLC0415
     from replays.history import apply_step  # noqa: PLC0415
-    from replays.mentions import Mention, mention_in  # noqa: PLC0415
+    from replays.mentions import Mention, mention_in, waits_in  # noqa: PLC0415
 
     until_time = moment.time
     if moment.before_end_ms is not None:
         until_time = await history.end_time() - moment.before_end_ms
     engine = Engine()
     mentions: list[Mention] = []
+    application = ""
     others: deque[int] = deque(maxlen=DECISIONS_SHOWN)
     async for step in history.steps():
         if until_time is not None and step.time > until_time:
             break
         for event in step.events:
             if moment.seq is None or event.seq <= moment.seq:
-                text = mention_in(subject, event)
+                application = waits_in(subject, event, application)
+                text = mention_in(subject, event, application)
                 if text:
                     mentions.append(Mention(seq=event.seq, time=step.time, text=text))
                 elif isinstance(event, PreemptionDecided | QuotaPreemptionDecided) and subject in engine.state.allocations:

@@ -66,6 +66,8 @@ def _why(decision: Mapping[str, Any], victims: Iterable[Any]) -> str:
         parts.append("stays: " + amounts(decision["unmet"]))
     if "fires_at" in decision:
         parts.append(f"will fire at {decision['fires_at']} s")
+    if decision["type"] == "ApplicationPaused":
+        parts.append(f"{decision['asks']} of its asks fit on no node; until {decision['until']} s")
     if decision.get("rule"):
         parts.append(f"placement rule {decision['rule']}")
     return "; ".join(parts)

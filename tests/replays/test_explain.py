@@ -14,7 +14,7 @@ from replays.explain_decision import explain_decision
 from replays.mentions import mentions
 from replays.planning import plan_ask
 from replays.steps import retake
-from replays.views import asks
+from replays.views import apps, asks
 from replays.wording import SENTENCES
 from tests.core.histories import START, settle
 
@@ -102,6 +102,41 @@ def test_missed_opportunities_are_counted():
     assert explain_ask(cluster.engine, "p1").missed == 2
     (row,) = (row for row in asks(cluster.engine.state) if row["ask"] == "p1")
     assert row["missed"] == 2
+
+
+PAUSES = {"application_unschedasks_backoff": "2"}
+
+
+def test_an_ask_of_a_paused_application_hears_until_when_and_why():
+    """The pause is the answer, with what led to it; it stands in the history, among the applications and in what unblocks."""
+    cluster = Cluster(queue("a", **PAUSES))
+    for name in ("a1", "a2"):
+        cluster.ask(name, "root.a", vcore=9000, application="x")
+    cluster.ask("small", "root.a", application="x")
+    pause = "2026-01-01T00:00:30.002Z"
+    history = mentions("small", cluster.steps)
+    found = explain_ask(cluster.engine, "small", history)
+    assert (
+        found.summary == f"Application x is paused until {pause}: 2 of its asks fit on no node (application.unschedasks.backoff)."
+    )
+    assert found.unblock == (
+        f"the end of the pause of x at {pause}",
+        "preemption is tried from 2026-01-01T00:00:30.003Z on (preemption.delay)",
+    )
+    assert [(row["application"], row["paused_until"]) for row in apps(cluster.engine.state)] == [("x", START + 30_002)]
+    cluster.step(1, v.NodeRegistered(node="n2", capacity={"vcore": 90_000}))
+    assert explain_ask(cluster.engine, "a1").summary == (
+        f"Application x is paused until {pause}: its asks had no room, now they have (application.unschedasks.backoff)."
+    )
+    cluster.step(30_000)
+    assert [one.text for one in mentions("a1", cluster.steps)] == [
+        "submitted", f"its application is paused until {pause}: 2 of its asks fit on no node",
+        "the pause of its application is over", "bound to n2",
+    ]  # fmt: skip
+    assert [one.text for one in mentions("small", cluster.steps)] == [
+        "submitted", "the pause of its application is over", "bound to n1"
+    ]  # fmt: skip
+    assert [row["paused_until"] for row in apps(cluster.engine.state)] == [None]
 
 
 def test_young_asks_hear_when_preemption_is_tried():
