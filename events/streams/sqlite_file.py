@@ -123,6 +123,7 @@ class SqliteFile:
                 with tempfile.TemporaryDirectory(dir=_folder(self.path), prefix=".evsched-") as folder:
                     new = Path(folder) / "new.db"
                     await self._set_up(new)
+                    await self._gather(new)
                     _link(new, self.path)
             # It was there, somebody else was quicker, or the disk knows no links.
             await self._set_up(self.path)
@@ -142,6 +143,19 @@ class SqliteFile:
             if new:
                 await connection.execute(f"pragma application_id = {APPLICATION_ID}")
                 await connection.execute(f"pragma user_version = {FORMAT_VERSION}")
+        finally:
+            await connection.close()
+
+    async def _gather(self, path: Path) -> None:
+        """Bring everything into a file that only we have open, or fail.
+
+        Closing does it too, but says nothing when the disk is full; then the file would get its name without what is beside it.
+        """
+        connection = await self._connect(path)
+        try:
+            (busy, *_), *_ = await connection.execute_fetchall("pragma wal_checkpoint(truncate)")
+            if busy:
+                raise LogBusy(str(path), "not all of it could be written to the file")
         finally:
             await connection.close()
 

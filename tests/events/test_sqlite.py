@@ -2,12 +2,13 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from subprocess import PIPE
@@ -16,7 +17,8 @@ import pytest
 
 from events import errors
 from events.cloudevents import InboxRecord
-from events.streams import Streams, open_streams
+from events.streams import Streams, open_streams, sqlite_file
+from events.streams.sqlite_file import SqliteFile
 from events.vocabulary import NodeRemoved
 from tests.events.world import lead, names_in, records_of, steps_of, write
 
@@ -175,6 +177,27 @@ async def test_a_full_disk_writes_nothing_and_says_so(streams: Streams) -> None:
     await write(leader, "b")
     assert names_in(await steps_of(streams.log)) == ["a", "b"]
     assert await streams.inbox.end() == 0
+
+
+async def test_a_new_file_needs_nothing_beside_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing brings everything into the file, but fails in silence on a full disk: it gets its name only when all is in it."""
+    set_up, named = SqliteFile._set_up, []
+
+    async def left_beside(self: SqliteFile, made: Path) -> None:
+        other = others.enter_context(closing(sqlite3.connect(made)))
+        await set_up(self, made)
+        other.execute("select count(*) from sqlite_master").fetchone()  # only the last one to close brings anything over
+
+    def link(new: Path, _: Path) -> None:
+        with closing(sqlite3.connect(shutil.copy(new, path.with_name("alone")))) as alone:
+            named.append(alone.execute("select count(*) from log").fetchone())
+
+    monkeypatch.setattr(SqliteFile, "_set_up", left_beside)
+    monkeypatch.setattr(sqlite_file, "_link", link)
+    with ExitStack() as others:
+        async with open_streams(f"sqlite://{path}") as streams:
+            await streams.log.create()
+    assert named == [(0,)]
 
 
 async def test_a_locked_file_is_reported_as_such(path: Path) -> None:
