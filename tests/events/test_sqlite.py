@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from subprocess import PIPE
 
+import aiosqlite
 import pytest
 
 from events import errors
@@ -181,18 +182,25 @@ async def test_a_full_disk_writes_nothing_and_says_so(streams: Streams) -> None:
 
 async def test_a_new_file_needs_nothing_beside_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Closing brings everything into the file, but fails in silence on a full disk: it gets its name only when all is in it."""
-    set_up, named = SqliteFile._set_up, []
+    connect, named = SqliteFile._connect, []
 
-    async def left_beside(self: SqliteFile, made: Path) -> None:
-        other = others.enter_context(closing(sqlite3.connect(made)))
-        await set_up(self, made)
-        other.execute("select count(*) from sqlite_master").fetchone()  # only the last one to close brings anything over
+    async def never_the_last(self: SqliteFile, made: Path) -> aiosqlite.Connection:
+        connection = await connect(self, made)
+        close = connection.close
+
+        async def close_beside_another() -> None:
+            other = others.enter_context(closing(sqlite3.connect(made)))
+            other.execute("select count(*) from sqlite_master").fetchone()  # only the last one to close brings anything over
+            await close()
+
+        monkeypatch.setattr(connection, "close", close_beside_another)
+        return connection
 
     def link(new: Path, _: Path) -> None:
         with closing(sqlite3.connect(shutil.copy(new, path.with_name("alone")))) as alone:
             named.append(alone.execute("select count(*) from log").fetchone())
 
-    monkeypatch.setattr(SqliteFile, "_set_up", left_beside)
+    monkeypatch.setattr(SqliteFile, "_connect", never_the_last)
     monkeypatch.setattr(sqlite_file, "_link", link)
     with ExitStack() as others:
         async with open_streams(f"sqlite://{path}") as streams:
