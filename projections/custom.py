@@ -17,7 +17,7 @@ from aiosql.utils import SQLLoadException, SQLParseException
 
 from events import vocabulary as v
 from events.chain import START
-from projections.read_model import RebuildNeeded, decode_head, encode_head
+from projections.read_model import Place, RebuildNeeded, decode_head, encode_head
 from projections.rows import text
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class CustomProjection:
         statements = _statements(folder)
         self._by_type = {kind: statements[f"on_{name}"] for name, kind in EVENT_TYPES.items() if f"on_{name}" in statements}
         self._connection = sqlite3.connect(path, isolation_level=None)
+        self._place = Place(path)
         try:
             self._open(statements["create_schema"], log_id)
         except BaseException:
@@ -68,7 +69,7 @@ class CustomProjection:
         if found != log_id:
             message = f"projection: is of log {found}, expected {log_id}"
             raise RebuildNeeded(message)
-        self.at = self.resume_at = decode_head(head)
+        self.at = self.resume_at = self._written = decode_head(head)
         connection.execute("BEGIN")
 
     def take(self, step: Step) -> None:
@@ -82,12 +83,15 @@ class CustomProjection:
         self.at = step.head
 
     def commit(self) -> None:
-        """Write rows and position together."""
+        """Write rows and position together; raise `Overtaken` when somebody else wrote."""
         at = self.at
+        found = self._connection.execute("SELECT head FROM position").fetchone()[0]
+        self._place.check(own=decode_head(found) == self._written)
         self._connection.execute(
             "UPDATE position SET seq = ?, time = ?, head = ?", (at.next_seq - 1, at.time, encode_head(at))
         )
         self._connection.execute("COMMIT")
+        self._written = at
         self._connection.execute("BEGIN")
 
     def close(self) -> None:

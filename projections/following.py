@@ -53,6 +53,8 @@ class Follower:
         self._progress = progress
         self._committed = projection.at.next_seq
         self._waiting: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._failure: Exception | None = None
 
     async def reader(self) -> ChainReader:
         """Return the reader that goes on behind the projection.
@@ -75,11 +77,14 @@ class Follower:
         """Take what is written from now on; never ends by itself.
 
         When it is cancelled, what was taken is committed: that happens between two steps. When it fails it may be within one, and
-        nothing more is committed.
+        nothing more is committed: what was taken may be half written, and a second attempt would leave out that half.
         """
+        self._task = asyncio.current_task()
         try:
             await self._take(reader, self._log.follow(after=reader.tip.position), soon=True)
         except asyncio.CancelledError:
+            if self._failure is not None:
+                raise self._failure from None
             self.commit()
             raise
         finally:
@@ -101,7 +106,16 @@ class Follower:
                 if soon and projection.at.next_seq - self._committed >= COMMIT_AFTER_EVENTS:
                     self.commit()
                 elif soon and self._waiting is None and projection.at.next_seq > self._committed:
-                    self._waiting = asyncio.get_running_loop().call_later(COMMIT_AFTER_S, self.commit)
+                    self._waiting = asyncio.get_running_loop().call_later(COMMIT_AFTER_S, self._commit_or_end)
+
+    def _commit_or_end(self) -> None:
+        """Commit what was taken; nobody calls a timer, so what goes wrong has to end the following."""
+        try:
+            self.commit()
+        except Exception as error:  # noqa: BLE001 - whatever it is, `keep_up` raises it
+            self._failure = error
+            if self._task is not None:
+                self._task.cancel()
 
     def commit(self) -> None:
         """Commit what was taken."""

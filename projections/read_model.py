@@ -44,6 +44,10 @@ class RebuildNeeded(Exception):
     """The file cannot be continued; the message says why. Rebuild it from the log."""
 
 
+class Overtaken(Exception):
+    """Another process wrote the file, or put another in its place; nothing was committed. Open it again and go on from there."""
+
+
 class ReadModel:
     """A read model that is being written. One process at a time; any number may read the file meanwhile.
 
@@ -64,6 +68,7 @@ class ReadModel:
             RebuildNeeded: It holds another log, another schema version, or a state that cannot be read.
         """
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._place = Place(path)
         self._log_id = log_id
         try:
             for setting in settings:
@@ -142,10 +147,15 @@ class ReadModel:
             self._loaded = True
 
     def commit(self) -> None:
-        """Write rows and position together; the state too when it is time."""
+        """Write rows and position together; the state too when it is time.
+
+        Raises:
+            Overtaken: Somebody else wrote.
+        """
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
+            self._place.check(own=_position(connection, self._log_id) == self._written)
             self._rows.flush(connection)
             self._set_position(self.at)
             if self.at.next_seq - self._kept_seq >= KEEP_STATE_EVERY:
@@ -185,10 +195,15 @@ class Rebuild(ReadModel):
     def __init__(self, path: Path, log_id: str) -> None:
         """Begin a new file for a log; what an earlier rebuild left is removed."""
         self._path = path
-        self._draft = path.with_name(f"{path.name}.rebuild")
+        self._draft = self.draft_of(path)
         self._flushed = 0
         remove(self._draft)
         super().__init__(self._draft, log_id, _REBUILDING)
+
+    @staticmethod
+    def draft_of(path: Path) -> Path:
+        """Return where the new file grows."""
+        return path.with_name(f"{path.name}.rebuild")
 
     def take(self, step: Step) -> None:
         """Take a complete step; rows go to the file now and then."""
@@ -212,6 +227,31 @@ class Rebuild(ReadModel):
         # SQLite would apply the write-ahead log of the old file to the new one.
         remove(self._path)
         self._draft.replace(self._path)
+
+
+class Place:
+    """Which file lay at a path when it was opened; a file that was replaced can be written on, and nobody would ever read it."""
+
+    def __init__(self, path: Path | str) -> None:
+        """Note the file that is there now."""
+        self._path = Path(path)
+        self._found = self._look()
+
+    def check(self, *, own: bool) -> None:
+        """Raise `Overtaken` when another file is there, or none, or when what is written in it is not our ``own``."""
+        if self._look() != self._found:
+            message = f"{self._path}: was replaced or removed"
+            raise Overtaken(message)
+        if not own:
+            message = f"{self._path}: was written by another process"
+            raise Overtaken(message)
+
+    def _look(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 def place_of(path: Path) -> tuple[int, str, Head]:

@@ -19,7 +19,7 @@ from evsched.cli.options import Json
 from evsched.cli.past import end_of, meter
 from projections.custom import CustomProjection, ProjectionInvalid
 from projections.following import Follower
-from projections.read_model import SCHEMA_VERSION, ReadModel, Rebuild, RebuildNeeded, place_of, remove
+from projections.read_model import SCHEMA_VERSION, Overtaken, ReadModel, Rebuild, RebuildNeeded, place_of, remove
 from replays.history import History
 from replays.moments import format_time
 
@@ -38,7 +38,8 @@ Sql = Annotated[Path | None, Parameter(name="--sql", help="Folder with the `.sql
 async def run(*, where: Where = HERE, db: Db = None, sql: Sql = None) -> None:
     """Keep the read model up to date with the log until Ctrl-C.
 
-    A file that is missing is made first. One of another log or of another version of evsched is left alone: rebuild it.
+    A file that is missing is made first. One of another log or of another version of evsched is left alone: rebuild it. When
+    another process writes the file meanwhile, or a rebuild replaces it, this one goes on from what is there then.
 
     **Examples**
 
@@ -54,19 +55,28 @@ async def run(*, where: Where = HERE, db: Db = None, sql: Sql = None) -> None:
     async with log_of(where) as log:
         log_id = await _log_id(log)
         path = db or default_path(log_id, sql)
-        if sql is None and not path.exists():
-            await _rebuild(log, log_id, path)
-        projection = _opened(path, log_id, sql)
-        try:
-            follower = Follower(projection, log)
-            reader = await follower.reader()
-            await follower.catch_up(reader)
-            await _until_told(follower, reader, f"{path}: follows {log.name} from event {projection.at.next_seq} on")
-            say(f"{path}: stopped after event {projection.at.next_seq - 1}")
-        except (RebuildNeeded, sqlite3.Error) as error:
-            raise _advice(path, error) from error
-        finally:
-            projection.close()
+        while True:
+            try:
+                return await _follow(log, log_id, path, sql)
+            except Overtaken as error:
+                say(f"{error}; going on with what is there now")
+
+
+async def _follow(log: EventLog, log_id: str, path: Path, sql: Path | None) -> None:
+    """Keep one file up to date until a signal says stop; raise `Overtaken` when it is not ours alone."""
+    if sql is None and not path.exists():  # noqa: ASYNC240 - before anything runs beside it
+        await _rebuild(log, log_id, path)
+    projection = _opened(path, log_id, sql)
+    try:
+        follower = Follower(projection, log)
+        reader = await follower.reader()
+        await follower.catch_up(reader)
+        await _until_told(follower, reader, f"{path}: follows {log.name} from event {projection.at.next_seq} on")
+        say(f"{path}: stopped after event {projection.at.next_seq - 1}")
+    except (RebuildNeeded, sqlite3.Error) as error:
+        raise _advice(path, error) from error
+    finally:
+        projection.close()
 
 
 async def _until_told(follower: Follower, reader: ChainReader, ready: str) -> None:
@@ -113,7 +123,18 @@ async def _rebuild(log: EventLog, log_id: str, path: Path) -> int:
     # What is made here stays until the end, so looking for garbage finds none.
     gc.disable()
     path.parent.mkdir(parents=True, exist_ok=True)
-    model = Rebuild(path, log_id)
+    try:
+        return await _rebuild_beside(log, Rebuild(path, log_id))
+    except Overtaken as error:
+        raise CommandError(f"{error}: is another rebuild under way?") from error
+    except sqlite3.Error as error:
+        remove(Rebuild.draft_of(path))
+        raise CommandError(f"{path}: {error}") from error
+    finally:
+        gc.enable()
+
+
+async def _rebuild_beside(log: EventLog, model: Rebuild) -> int:
     try:
         with meter("reading the log", await end_of(log)) as advance:
             async for step in steps_of(log):
@@ -122,7 +143,6 @@ async def _rebuild(log: EventLog, log_id: str, path: Path) -> int:
         model.finish()
     finally:
         model.close()
-        gc.enable()
     return model.at.next_seq - 1
 
 

@@ -9,7 +9,7 @@ import pytest
 from events import vocabulary as v
 from events.chain import Head, Step
 from projections.custom import CustomProjection, ProjectionInvalid
-from projections.read_model import RebuildNeeded
+from projections.read_model import Overtaken, RebuildNeeded
 
 SQL = """
 -- name: create_schema#
@@ -74,3 +74,21 @@ def test_a_bad_folder_is_refused_with_its_reason(tmp_path, sql, says):
         (tmp_path / "p.sql").write_text(sql)
     with pytest.raises(ProjectionInvalid, match=says):
         CustomProjection(tmp_path, tmp_path / "p.db", "log")
+
+
+def test_two_followers_of_one_file_write_nothing_twice(tmp_path):
+    """The second one to commit is told, and keeps nothing of what it took."""
+    folder = tmp_path / "losses"
+    folder.mkdir()
+    (folder / "losses.sql").write_text(SQL)
+    path = tmp_path / "losses.db"
+    both = [CustomProjection(folder, path, "log") for _ in range(2)]
+    first, second = both
+    first.take(step(1))
+    first.commit()
+    second.take(step(1))
+    with pytest.raises(Overtaken, match="another process"):
+        second.commit()
+    for one in both:
+        one.close()
+    assert losses(path) == [("root.test", 2)]

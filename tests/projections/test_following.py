@@ -15,7 +15,7 @@ from events.streams.memory import open_memory
 from events.vocabulary import CheckpointRecorded
 from projections import asof
 from projections.following import Follower
-from projections.read_model import ReadModel, RebuildNeeded
+from projections.read_model import Overtaken, ReadModel, Rebuild, RebuildNeeded
 from replays.history import History
 from replays.moments import Moment
 from tests.replays.logs import LOG_ID, read, sealed, story
@@ -86,6 +86,85 @@ async def test_what_was_taken_is_committed_a_moment_later(tmp_path):
     with suppress(asyncio.CancelledError):
         await task
     model.close()
+
+
+async def following(path, log):
+    """Return a read model, and a follower of it that is up to date and waits for more."""
+    model = ReadModel(path, LOG_ID)
+    follower = Follower(model, log)
+    reader = await follower.reader()
+    await follower.catch_up(reader)
+    return model, asyncio.create_task(follower.keep_up(reader))
+
+
+async def agree_in_the_end(path, log, draw):
+    """Open the file again, take what is missing and compare."""
+    model = ReadModel(path, LOG_ID)
+    follower = Follower(model, log)
+    await follower.catch_up(await follower.reader())
+    model.close()
+    await agree(path, log, draw)
+
+
+async def test_a_commit_that_fails_ends_the_following(tmp_path, draw):
+    """Half of what was taken is forgotten by then, so going on would leave rows out for ever; the file itself is right."""
+    path = tmp_path / "model.db"
+    log = open_memory("", 0).log
+    await log.create()
+    records = list(sealed(story()))
+    for record in records[:2]:
+        await log.append(record.data)
+    model, task = await following(path, log)
+    model._connection.execute("PRAGMA busy_timeout = 0")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    for record in records[2:]:
+        await log.append(record.data)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        await asyncio.wait_for(task, 5)
+    other.close()
+    model.close()
+    await agree_in_the_end(path, log, draw)
+
+
+async def test_a_follower_whose_file_was_replaced_ends(tmp_path, draw):
+    """Nobody reads the file that it would go on writing."""
+    path = tmp_path / "model.db"
+    log = open_memory("", 0).log
+    await log.create()
+    records = list(sealed(story()))
+    for record in records[:2]:
+        await log.append(record.data)
+    model, task = await following(path, log)
+    rebuild = Rebuild(path, LOG_ID)
+    for step in read(records[:2]):
+        rebuild.take(step)
+    rebuild.finish()
+    for record in records[2:]:
+        await log.append(record.data)
+    with pytest.raises(Overtaken, match="replaced"):
+        await asyncio.wait_for(task, 5)
+    model.close()
+    await agree_in_the_end(path, log, draw)
+
+
+async def test_of_two_followers_of_one_file_one_ends(tmp_path, draw):
+    """Whatever both have taken is written once."""
+    path = tmp_path / "model.db"
+    log = open_memory("", 0).log
+    await log.create()
+    models, tasks = zip(*[await following(path, log) for _ in range(2)], strict=True)
+    for record in sealed(story()):
+        await log.append(record.data)
+    done, rest = await asyncio.wait(tasks, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+    assert [type(task.exception()) for task in done] == [Overtaken]
+    for task in rest:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    for model in models:
+        model.close()
+    await agree_in_the_end(path, log, draw)
 
 
 def test_a_digest_that_is_not_that_of_the_state_stops_the_read_model(tmp_path):
