@@ -81,6 +81,10 @@ class ConfigurationRefused(Exception):
     """The configuration to try is not valid in this log; the message says why."""
 
 
+class NotTried(Exception):
+    """Nothing happened in the part of the log that was looked at, or no configuration was in force there."""
+
+
 def median_eviction_ms(steps: Iterable[Step]) -> int:
     """Return the median time from telling a victim to its end, over all recorded evictions (the lower one of two middle ones)."""
     told: dict[str, int] = {}
@@ -113,11 +117,19 @@ class WhatIf:
         self._left_out = self._confirmed = self._moved = self._refused = self._steps = 0
 
     def run(self, steps: Iterable[Step], progress: Callable[[Step], None] | None = None) -> Report:
-        """Run over these steps and report; raise `ConfigurationRefused` when the configuration cannot be applied."""
+        """Run over these steps and report.
+
+        Raises:
+            ConfigurationRefused: The configuration cannot be applied.
+            NotTried: It never came into force, so that the report would say nothing of it.
+        """
         for step in steps:
             self._take(step)
             if progress is not None:
                 progress(step)
+        if self._configuration is not None:
+            message = "no configuration is in force whose place it could take" if self._steps else "nothing happens"
+            raise NotTried(message)
         return self._report()
 
     # -------------------------------------------------------------------------------------------------------------- a step

@@ -75,6 +75,12 @@ async def audit(  # noqa: PLR0913 - one parameter an option
         return
     if question not in answers.questions():
         raise CommandError(f"question {question}: unknown, expected one of {', '.join(answers.questions())}")
+    if "of" in answers.questions()[question].takes and not of:
+        raise CommandError(f"question {question}: expected --of with the id of an ask or allocation")
+    if not 1 <= limit < answers.FOREVER:
+        raise CommandError(f"--limit: found {limit}, expected 1 to {answers.FOREVER - 1}")
+    if json and as_csv:
+        raise CommandError("--json and --csv: found both, expected one of them")
     path = db or await _path_of(where)
     try:
         version, _, _ = place_of(path)
@@ -89,6 +95,8 @@ async def audit(  # noqa: PLR0913 - one parameter an option
                 of=of,
                 limit=limit,
             )
+            if scope.first > scope.end:
+                raise CommandError(f"--from {first}: comes after --to {end}")
             answer = answers.ask_connected(connection, question, scope)
     except RebuildNeeded as error:
         raise CommandError(f"{error} (make it with `evsched project rebuild`)") from error

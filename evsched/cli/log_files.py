@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from events.errors import StreamError
+from events.errors import AccessDenied, StreamError
 from events.streams.export import SUFFIXES, ExportedLog, export_log, import_log
 from evsched.cli.answers import DONE, NO, CommandError, emit, say
 from evsched.cli.log import app
@@ -47,12 +47,18 @@ async def export(
         raise CommandError(f"{file}: found another ending, expected {' or '.join(SUFFIXES)}")
     if file.exists():  # noqa: ASYNC240 - before anything runs beside it
         raise CommandError(f"{file}: exists already, expected a new file")
+    if not file.parent.is_dir():
+        raise CommandError(f"{file}: the folder does not exist, expected one that does")
     async with log_of(where) as log:
         nameless = NamelessLog(History(log), uuid.uuid4().hex)
         try:
             count = await export_log(nameless if anonymise else log, file)  # type: ignore[arg-type] # all it uses is there
         except CannotAnonymise as error:
             raise CommandError(f"--anonymise: {error}", NO) from error
+        except AccessDenied as error:
+            if error.name != str(file):
+                raise
+            raise CommandError(f"{file}: {error.reason}") from error
     say(f"{file}: {count} records")
 
 
@@ -68,6 +74,8 @@ async def import_(file: Path, /, *, where: Where = HERE) -> None:
         file: As `log export` wrote it.
         where: Which log; it must be empty.
     """
+    if file.exists() and not file.is_file():  # noqa: ASYNC240 - before anything runs beside it
+        raise CommandError(f"{file}: can be read only once, expected a file: it is checked before anything of it is written")
     try:
         report = await check_log(ExportedLog(file))
     except StreamError as error:
@@ -103,6 +111,8 @@ async def check(
         with meter("checking", await end_of(log)) as advance:
             report = await check_log(log, advance, known or ())
         difference = (await verify_log(History(log))).difference if decide else None
+    if not report.frames:
+        raise CommandError("log: is empty, so nothing was checked", NO)
     if json:
         emit(msgspec.to_builtins(report) | {"difference": None if difference is None else difference.seq})
     else:

@@ -76,7 +76,7 @@ async def whatif(
         json: One document.
     """
     from replays.history import History  # noqa: PLC0415
-    from replays.whatif import ConfigurationRefused  # noqa: PLC0415
+    from replays.whatif import ConfigurationRefused, NotTried  # noqa: PLC0415
 
     async with log_of(where) as opened:
         history = History(opened)
@@ -85,6 +85,8 @@ async def whatif(
             report = await _run(history, config, begin, _moment(last) if last is not None else None)
         except ConfigurationRefused as error:
             raise CommandError(f"{config}: would be refused: {error}") from error
+        except NotTried as error:
+            raise CommandError(f"{config}: was not tried: in this part of the log {error}") from error
     if json:
         emit(report)
     else:

@@ -12,6 +12,9 @@ from evsched.cli import main, proposing
 from evsched.cli.main import run
 
 KUEUE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "kueue"
+QUEUES = str(KUEUE.parent / "queues-next.yaml")
+MODEL = ["--log", "demo.db", "--db", "model.db"]
+BACKWARDS = ["--from", "30", "--to", "20", *MODEL]
 MISTAKES = {
     "a command that is not there": (["stauts"], 2, 'Did you mean "status"'),
     "a log that is not there": (["status", "--log", "nope.db"], 3, "nope.db: does not exist, create it first (`evsched run`"),
@@ -32,6 +35,20 @@ MISTAKES = {
     "proposals that are none": (["submit", "text.jsonl", "--log", "demo.db"], 2, "text.jsonl:1: "),
     "an audit without a read model": (["audit", "who-preempted", "--log", "demo.db"], 2, "evsched project rebuild"),
     "an empty cluster partition": (["verify", "--partition", "7", "--log", "demo.db"], 1, "is empty, so nothing was verified"),
+    "a check of an empty cluster partition": (["log", "check", "--partition", "7", "--log", "demo.db"], 1, "nothing was checked"),
+    "a what-if of nothing": (["whatif", "--config", QUEUES, "--from", "end", "--log", "demo.db"], 2, "nothing happens"),
+    "a what-if without queues": (
+        ["whatif", "--config", QUEUES, "--from", "start", "--to", "1", "--log", "demo.db"],
+        2,
+        "was not tried: in this part of the log no configuration is in force",
+    ),
+    "a past that ends before it begins": (["audit", "waiting-times", *BACKWARDS], 2, "--from 30: comes after --to 20"),
+    "no row at all": (["audit", "who-preempted", "--limit", "0", *MODEL], 2, "--limit: found 0, expected 1 to "),
+    "more rows than can be counted": (["audit", "who-preempted", "--limit", "9" * 30, *MODEL], 2, "expected 1 to "),
+    "two forms of an answer": (["audit", "who-preempted", "--json", "--csv", *MODEL], 2, "found both, expected one of them"),
+    "the life of nobody": (["audit", "life-of", *MODEL], 2, "question life-of: expected --of"),
+    "an export to no folder": (["log", "export", "no/x.jsonl", "--log", "demo.db"], 2, "no/x.jsonl: the folder does not exist"),
+    "an import of what can be read once": (["log", "import", "/dev/null", "--log", "x.db"], 2, "can be read only once"),
     "a folder that is a file": (["demo", "--keep", "text.db/x.db"], 2, "text.db"),
 }
 
@@ -46,12 +63,13 @@ def demo_log(tmp_path_factory):
 
 @pytest.fixture
 def folder(demo_log, tmp_path, monkeypatch, capsys):
-    """Return a folder to work in, with the log of the demonstration and two files that are nothing."""
+    """Return a folder to work in, with the log of the demonstration in three forms and two files that are nothing."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     shutil.copy(demo_log, "demo.db")
     for name in ("text.jsonl", "text.db"):
         (tmp_path / name).write_text("no such thing\n" * 100)
+    assert run(["project", "rebuild", *MODEL]) == run(["log", "export", "demo.jsonl", "--log", "demo.db"]) == 0
     capsys.readouterr()
     return tmp_path
 
