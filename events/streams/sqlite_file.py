@@ -24,7 +24,17 @@ from weakref import WeakKeyDictionary
 import aiosql
 import aiosqlite
 
-from events.errors import AppendRefused, LogBusy, LogDamaged, LogFull, LogUnreachable, OutcomeUnknown, StreamError, StreamMissing
+from events.errors import (
+    AccessDenied,
+    AppendRefused,
+    LogBusy,
+    LogDamaged,
+    LogFull,
+    LogUnreachable,
+    OutcomeUnknown,
+    StreamError,
+    StreamMissing,
+)
 
 SQL = Path(__file__).with_name("sql")
 QUERIES = aiosql.from_path(SQL / "streams.sql", "aiosqlite", mandatory_parameters=False)
@@ -73,6 +83,7 @@ class SqliteFile:
         self._busy_timeout_ms = busy_timeout_ms
         self._writer: aiosqlite.Connection | None = None
         self._reader: aiosqlite.Connection | None = None
+        self._opened: tuple[int, int] | None = None
         self._opening = asyncio.Lock()
         self._waiting: list[Write] = []
         self._wanted = asyncio.Event()
@@ -109,6 +120,7 @@ class SqliteFile:
 
     async def _open_reader(self) -> aiosqlite.Connection:
         async with self._opening:
+            self._stay()
             if self._reader is None:
                 self._reader = await self._connect(self.path)
                 await self._reader.execute("pragma query_only = on")
@@ -171,12 +183,29 @@ class SqliteFile:
 
     async def _open_writer(self) -> aiosqlite.Connection:
         async with self._opening:
+            self._stay()
             if self._writer is None:
                 self._writer = await self._connect(self.path)
                 await self._ask_for_checkpointing(self._writer)
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._write_groups(), name=f"writer of {self.path}")
             return self._writer
+
+    def _stay(self) -> None:
+        """Raise `LogUnreachable` when another file is there than the one that was opened, or none.
+
+        The one that was opened could be written on, although nobody else would ever see it.
+        """
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            place = None
+        else:
+            place = found.st_dev, found.st_ino
+        if self._opened is None:
+            self._opened = place
+        elif self._opened != place:
+            raise LogUnreachable(str(self.path), "the file was replaced or removed since it was opened")
 
     async def _connect(self, path: Path) -> aiosqlite.Connection:
         connection = aiosqlite.connect(f"file:{_quoted(path)}?mode=rw", uri=True, isolation_level=None)
@@ -318,6 +347,8 @@ def meaning(error: sqlite3.Error, name: str) -> StreamError:
         return LogBusy(name, text)
     if code == sqlite3.SQLITE_FULL:
         return LogFull(name, text)
+    if code == sqlite3.SQLITE_CANTOPEN and Path(name).exists():
+        return AccessDenied(name, f"{text}; SQLite has to write to the file and its folder even to read it")
     if code == sqlite3.SQLITE_CANTOPEN or (code == sqlite3.SQLITE_ERROR and "no such table" in str(error)):
         return StreamMissing(name)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):

@@ -40,6 +40,16 @@ async def streams(path: Path) -> AsyncIterator[Streams]:
         yield opened
 
 
+def make(path: Path) -> None:
+    """Make an empty file."""
+    path.touch()
+
+
+def move(file: Path, there: Path) -> None:
+    """Give a file another name."""
+    file.rename(there)
+
+
 def process(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run another process of `sqlite_process` to its end."""
     command = [sys.executable, "-m", "tests.events.sqlite_process", *arguments]
@@ -206,6 +216,42 @@ async def test_a_new_file_needs_nothing_beside_it(path: Path, monkeypatch: pytes
         async with open_streams(f"sqlite://{path}") as streams:
             await streams.log.create()
     assert named == [(0,)]
+
+
+@pytest.mark.parametrize("instead", ["nothing", "another log"])
+async def test_a_file_that_is_not_there_any_more_takes_nothing(streams: Streams, path: Path, instead: str) -> None:
+    """It could be written on, but nobody else would ever see it; when it is put back, all goes on."""
+    leader = await lead(streams.log)
+    await write(leader, "a")
+    away = path.with_name("away")
+    move(path, away)
+    if instead == "another log":
+        make(path)
+    for _ in range(2):
+        with pytest.raises(errors.LogUnreachable, match="was replaced or removed"):
+            await streams.inbox.put([InboxRecord(data=b"x")])
+    with pytest.raises(errors.LogUnreachable, match="was replaced or removed"):
+        await write(leader, "b")
+    with pytest.raises(errors.LogUnreachable, match="was replaced or removed"):
+        await records_of(streams.log)
+    move(away, path)
+    await write(await lead(streams.log), "c")
+    assert names_in(await steps_of(streams.log)) == ["a", "c"]
+
+
+async def test_a_file_that_cannot_be_written_is_there_all_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a read-only disk SQLite cannot open it, which does not mean that it is missing."""
+    make(path)
+
+    def refusing(*_: object, **__: object) -> object:
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_CANTOPEN, "SQLITE_CANTOPEN"
+        raise error
+
+    monkeypatch.setattr(aiosqlite, "connect", refusing)
+    async with open_streams(f"sqlite://{path}") as streams:
+        with pytest.raises(errors.AccessDenied, match="even to read it"):
+            await streams.log.check()
 
 
 async def test_a_locked_file_is_reported_as_such(path: Path) -> None:
