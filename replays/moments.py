@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
+from events.cloudevents import rfc3339
 from evsched.core.duration import DurationError, parse_duration_ms
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -69,7 +70,5 @@ def parse_moment(text: str) -> Moment:
 
 
 def format_time(time: int) -> str:
-    """Return a time (milliseconds) as RFC 3339 in UTC, with milliseconds when there are any."""
-    seconds, millis = divmod(time, 1000)
-    found = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{found}.{millis:03d}Z" if millis else f"{found}Z"
+    """Return a time (milliseconds) as RFC 3339 in UTC, with milliseconds when there are any; bounded as `rfc3339` says."""
+    return rfc3339(time).replace(".000Z", "Z")

@@ -15,6 +15,7 @@ from events.cloudevents import rfc3339
 from events.streams.reading import follow_steps
 from events.vocabulary import AnyEvent, ConfigurationApplied
 from evsched.cli.answers import NO, CommandError, emit, say
+from evsched.cli.cells import printable
 from evsched.cli.logs import HERE, Where, log_of, steps_of
 from evsched.cli.options import Json
 
@@ -139,4 +140,5 @@ def _line(step: Step, event: AnyEvent) -> str:
 
 
 def _value(value: Any) -> str:
-    return value if isinstance(value, str) and value.isprintable() else msgspec.json.encode(value).decode()
+    """Return a value on one line; what was refused may hold letters that speak to a terminal, deep within."""
+    return value if isinstance(value, str) and value.isprintable() else printable(msgspec.json.encode(value).decode())

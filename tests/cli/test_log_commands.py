@@ -139,6 +139,17 @@ def test_the_log_is_shown_event_by_event(filled, capsys):
     assert run(["log", "show", "--type", "NodeRemoved"]) == 1
 
 
+def test_what_was_refused_does_not_speak_to_a_terminal(filled, lead, lines, capsys):
+    """A refused proposal stands in the log as it came, with its control characters; people see none of them."""
+    run(["submit", lines(NODE | {"proposal": "p9", "node": "\u009b31m", "labels": {"\u202e": "\u009b31m"}})])
+    lead()
+    capsys.readouterr()
+    assert run(["log", "show", "--type", "InputRejected"]) == 0
+    out = capsys.readouterr().out
+    assert "31m" in out
+    assert all(line.isprintable() for line in out.splitlines())
+
+
 def test_status_shows_the_state_of_the_log(filled, capsys):
     """Who leads, what runs, and the digest; the same for people."""
     assert run(["status", "--json"]) == 0

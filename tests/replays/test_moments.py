@@ -34,7 +34,15 @@ def test_what_is_no_moment_is_refused_with_examples(text):
         parse_moment(text)
 
 
-@pytest.mark.parametrize(("time", "text"), [(0, "1970-01-01T00:00:00Z"), (1_795_183_380_250, "2026-11-20T14:03:00.250Z")])
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [
+        (0, "1970-01-01T00:00:00Z"),
+        (1_795_183_380_250, "2026-11-20T14:03:00.250Z"),
+        (2**53, "9999-12-31T23:59:59.999Z"),
+        (-(2**53), "0001-01-01T00:00:00Z"),
+    ],
+)
 def test_times_are_shown_in_utc(time, text):
-    """Milliseconds only where there are some."""
+    """Milliseconds only where there are some; what a calendar cannot show, but a proposal may name, is drawn to its ends."""
     assert format_time(time) == text
