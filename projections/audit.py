@@ -122,6 +122,7 @@ def ask_connected(connection: sqlite3.Connection, name: str, scope: Scope = EVER
         "seq": FOREVER if scope.seq is None else scope.seq,
         "of": scope.of,
         "bucket": rows.BUCKET,
+        "earliest": rows.EARLIEST,
         "limit": scope.limit + 1,
     }
     found = connection.execute(sql, parameters).fetchall()

@@ -39,6 +39,8 @@ GROWING = {
 }
 """Tables that only grow, with their number of columns."""
 
+EARLIEST = -(2**40)
+"""From when on waiting counts, in 1935: whoever says that an ask is older must not make a sum of waits too large for SQLite."""
 
 _ADD_WAITS = """INSERT INTO waits (bucket, queue, outcome, asks, waited_ms, longest_ms) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET asks = asks + excluded.asks, waited_ms = waited_ms + excluded.waited_ms,
@@ -232,7 +234,7 @@ class Rows:
         self._leaf(ask.queue, event.seq, time)
 
     def _unasked(self, ask: Ask, seq: int, time: int, outcome: str) -> None:
-        waited = time - min(ask.created, self.asks.open[ask.id][2])
+        waited = time - max(min(ask.created, self.asks.open[ask.id][2]), EARLIEST)
         key = (seq // BUCKET, ask.queue, outcome)
         figures = self._waits.get(key)
         if figures is None:

@@ -1,6 +1,6 @@
 -- Ready audit questions. Parameters: :from_seq and :to_seq (included, excluded) stand for the window of time, :seq for a moment,
 -- :queue is a path or NULL for all (queues below it count too), :of an id, :limit the most rows, :bucket how many events share a
--- row of the counting tables. The first comment line of a query is its sentence; lines `column: meaning` follow. NAME_leaf is how NAME is asked about one leaf, where that is quicker otherwise.
+-- row of the counting tables, :earliest from when on waiting counts. The first comment line of a query is its sentence; lines `column: meaning` follow. NAME_leaf is how NAME is asked about one leaf, where that is quicker otherwise.
 
 -- name: who_preempted(queue, from_seq, to_seq, limit)
 -- Which allocations of a queue were told to go, for whom and by what right.
@@ -110,10 +110,10 @@ FROM (
     SELECT queue, outcome, asks, waited_ms, longest_ms FROM waits
     WHERE bucket > :from_seq / :bucket AND bucket < (:to_seq - 1) / :bucket
     UNION ALL
-    SELECT queue, outcome, 1, to_time - min(created, from_time), to_time - min(created, from_time) FROM asks
+    SELECT queue, outcome, 1, to_time - max(min(created, from_time), :earliest), to_time - max(min(created, from_time), :earliest) FROM asks
     WHERE to_seq >= :from_seq AND to_seq < min(:to_seq, (:from_seq / :bucket + 1) * :bucket)
     UNION ALL
-    SELECT queue, outcome, 1, to_time - min(created, from_time), to_time - min(created, from_time) FROM asks
+    SELECT queue, outcome, 1, to_time - max(min(created, from_time), :earliest), to_time - max(min(created, from_time), :earliest) FROM asks
     WHERE to_seq >= max((:from_seq / :bucket + 1) * :bucket, (:to_seq - 1) / :bucket * :bucket) AND to_seq < :to_seq
 )
 WHERE (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))

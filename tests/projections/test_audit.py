@@ -78,7 +78,7 @@ def test_every_question_runs_and_documents_its_columns(path, name):
         if variant not in audit._statements():
             continue
         everything = {"queue": "root.test", "from_seq": 0, "to_seq": 2**62, "seq": 2**62, "of": "test-1", "limit": 10}
-        everything["bucket"] = rows.BUCKET
+        everything |= {"bucket": rows.BUCKET, "earliest": rows.EARLIEST}
         cursor = connection.execute(audit._statements()[variant][0], everything)
         assert [column[0] for column in cursor.description] == list(question.columns)
         assert cursor.fetchall() or name in {"still-waiting", "preemptions-for"}, name
@@ -95,6 +95,24 @@ def test_who_preempted_names_victim_and_preemptor(path):
     assert row["reason"]
     assert audit.ask(path, "who-preempted", audit.Scope(queue="root.prod")).rows == []
     assert audit.ask(path, "who-preempted", audit.Scope(queue="root")).rows == answer.rows
+
+
+def test_asks_from_before_all_calendars_can_be_added_up(tmp_path):
+    """When an ask was created is said by whoever proposes it; thousands of absurd ones must not stop the read model."""
+    engine = Engine()
+    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    asks = [
+        v.AskSubmitted(ask=f"t{number}", application="x", queue="root.a", resources={"vcore": 1}, created=-(2**53))
+        for number in range(1_500)
+    ]
+    inputs = [v.ConfigurationApplied(configuration=YunikornSpec(root=root)), *asks]
+    steps = [
+        (START, engine.step(START, [v.Proposal(input=one) for one in inputs])),
+        (START + 1, engine.step(START + 1, [v.Proposal(input=v.AskWithdrawn(ask=one.ask)) for one in asks])),
+    ]
+    path = written(tmp_path / "model.db", steps)
+    longest = START + 1 - rows.EARLIEST
+    assert audit.ask(path, "waiting-times").rows == [("root.a", "withdrawn", 1_500, longest, longest)]
 
 
 def test_a_limit_cuts_and_says_so(path):
