@@ -85,8 +85,11 @@ class CustomProjection:
     def commit(self) -> None:
         """Write rows and position together; raise `Overtaken` when somebody else wrote."""
         at = self.at
-        found = self._connection.execute("SELECT head FROM position").fetchone()[0]
-        self._place.check(own=decode_head(found) == self._written)
+        found = self._connection.execute("SELECT head FROM position").fetchone()
+        if found is None:
+            message = "projection: its own statements removed its position"
+            raise RebuildNeeded(message)
+        self._place.check(own=decode_head(found[0]) == self._written)
         self._connection.execute(
             "UPDATE position SET seq = ?, time = ?, head = ?", (at.next_seq - 1, at.time, encode_head(at))
         )

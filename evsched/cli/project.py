@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 
 from events.chain import ChainReader
 from events.streams import EventLog
+from events.streams.sqlite_file import APPLICATION_ID
 from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, say
 from evsched.cli.logs import HERE, Where, data_directory, log_of, steps_of
 from evsched.cli.options import Json
@@ -24,6 +25,9 @@ from replays.history import History
 from replays.moments import format_time
 
 app = App(name="project", help="Keep a read model of the log: tables for audits, or a projection of your own.")
+
+_SQLITE_HEAD = 100
+"""Bytes at the beginning of a SQLite file that say whose it is (https://sqlite.org/fileformat.html, "The Database Header")."""
 
 Db = Annotated[
     Path | None,
@@ -55,6 +59,7 @@ async def run(*, where: Where = HERE, db: Db = None, sql: Sql = None) -> None:
     async with log_of(where) as log:
         log_id = await _log_id(log)
         path = db or default_path(log_id, sql)
+        _spare(path)
         while True:
             try:
                 return await _follow(log, log_id, path, sql)
@@ -111,11 +116,25 @@ async def rebuild(*, where: Where = HERE, db: Db = None, sql: Sql = None) -> Non
     async with log_of(where) as log:
         log_id = await _log_id(log)
         path = db or default_path(log_id, sql)
+        _spare(path)
         if sql is None:
             events = await _rebuild(log, log_id, path)
         else:
             events = await _rebuild_own(log, log_id, path, sql)
     say(f"{path}: {events} events")
+
+
+def _spare(path: Path) -> None:
+    """Refuse to write over a file that is no read model: a log above all, which nothing could make again."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_SQLITE_HEAD)
+    except FileNotFoundError:
+        return
+    if head and not head.startswith(b"SQLite format 3\0"):
+        raise CommandError(f"{path}: is no database, expected the file of a read model or none")
+    if int.from_bytes(head[68:72]) == APPLICATION_ID:
+        raise CommandError(f"{path}: is a log, expected the file of a read model or none")
 
 
 async def _rebuild(log: EventLog, log_id: str, path: Path) -> int:
@@ -153,8 +172,11 @@ async def _rebuild_own(log: EventLog, log_id: str, path: Path, sql: Path) -> int
     try:
         with meter("reading the log", await end_of(log)) as advance:
             await Follower(projection, log, advance).catch_up(ChainReader())
-    except sqlite3.Error as error:
+    except (sqlite3.Error, RebuildNeeded) as error:
+        remove(draft)
         raise CommandError(f"projection {sql}: {error}") from error
+    except Overtaken as error:
+        raise CommandError(f"{error}: is another rebuild under way?") from error
     finally:
         projection.close()
     remove(path)

@@ -49,6 +49,10 @@ MISTAKES = {
     "the life of nobody": (["audit", "life-of", *MODEL], 2, "question life-of: expected --of"),
     "an export to no folder": (["log", "export", "no/x.jsonl", "--log", "demo.db"], 2, "no/x.jsonl: the folder does not exist"),
     "an import of what can be read once": (["log", "import", "/dev/null", "--log", "x.db"], 2, "can be read only once"),
+    "a read model over its log": (["project", "rebuild", "--log", "demo.db", "--db", "demo.db"], 2, "demo.db: is a log"),
+    "a read model within its log": (["project", "run", "--log", "demo.db", "--db", "demo.db"], 2, "demo.db: is a log"),
+    "a read model over a text": (["project", "rebuild", "--log", "demo.db", "--db", "text.db"], 2, "text.db: is no database"),
+    "an audit of a log": (["audit", "who-preempted", "--log", "demo.db", "--db", "demo.db"], 2, "demo.db"),
     "a folder that is a file": (["demo", "--keep", "text.db/x.db"], 2, "text.db"),
 }
 

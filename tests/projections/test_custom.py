@@ -92,3 +92,16 @@ def test_two_followers_of_one_file_write_nothing_twice(tmp_path):
     for one in both:
         one.close()
     assert losses(path) == [("root.test", 2)]
+
+
+def test_statements_that_remove_the_position_are_told_of(tmp_path):
+    """Nothing is committed of which nobody would know how far it goes."""
+    folder = tmp_path / "losses"
+    folder.mkdir()
+    (folder / "losses.sql").write_text(SQL + "\n-- name: on_AskSubmitted!\nDELETE FROM position;\n")
+    projection = CustomProjection(folder, tmp_path / "losses.db", "log")
+    ask = v.AskSubmitted(seq=1, ask="x", queue="root.a")
+    projection.take(Step(Head(next_seq=2, time=1, frame=1, hash="h", position=1), 1, True, (ask,)))
+    with pytest.raises(RebuildNeeded, match="removed its position"):
+        projection.commit()
+    projection.close()
