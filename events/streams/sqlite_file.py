@@ -34,6 +34,7 @@ from events.errors import (
     OutcomeUnknown,
     StreamError,
     StreamMissing,
+    TopicMisconfigured,
 )
 
 SQL = Path(__file__).with_name("sql")
@@ -150,6 +151,7 @@ class SqliteFile:
         try:
             new = next(iter(await connection.execute_fetchall("pragma user_version")))[0] != FORMAT_VERSION
             if new:
+                await _refuse_foreign(connection, path)
                 await connection.execute_fetchall("pragma journal_mode = wal")
             await connection.executescript((SQL / "schema.sql").read_text())
             if new:
@@ -356,6 +358,14 @@ def meaning(error: sqlite3.Error, name: str) -> StreamError:
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
         return LogUnreachable(name, text)
     return AppendRefused(name, text)
+
+
+async def _refuse_foreign(connection: aiosqlite.Connection, path: Path) -> None:
+    """Raise `TopicMisconfigured` when a file holds somebody else's tables, which ours must not get among."""
+    tables = await connection.execute_fetchall("select name from sqlite_master where type = 'table'")
+    foreign = sorted({name for (name,) in tables} - {"log", "inbox", "heartbeat", "sqlite_sequence", "sqlite_stat1"})
+    if foreign:
+        raise TopicMisconfigured(str(path), "table", foreign[0], "none, as in a new file, or those of a log")
 
 
 def _quoted(path: Path) -> str:

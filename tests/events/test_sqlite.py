@@ -318,6 +318,17 @@ async def test_a_file_without_its_guards_is_refused(streams: Streams, path: Path
     await streams.log.check()
 
 
+async def test_the_file_of_somebody_else_is_left_alone(path: Path) -> None:
+    """A log is not made among the tables of another program."""
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("create table theirs (a)")
+    before = await asyncio.to_thread(path.read_bytes)
+    async with open_streams(f"sqlite://{path}") as streams:
+        with pytest.raises(errors.TopicMisconfigured, match="table is theirs, expected none"):
+            await streams.log.create()
+    assert await asyncio.to_thread(path.read_bytes) == before
+
+
 @pytest.mark.parametrize("setting", ["application_id", "user_version"])
 async def test_a_file_of_another_format_is_refused(streams: Streams, path: Path, setting: str) -> None:
     """Neither somebody else's database nor one of a later version is taken for a log."""
