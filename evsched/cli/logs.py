@@ -85,6 +85,11 @@ class Where(Reach):
 
     partition: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuse a number that no cluster partition has; it would look like an empty one."""
+        if self.partition < 0:
+            raise CommandError(f"--partition: found {self.partition}, expected 0 or more")
+
 
 FILE_SUFFIXES = {".db", ".sqlite", ".sqlite3"}
 """Endings of a path that is taken for an embedded log."""

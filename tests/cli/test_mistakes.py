@@ -53,6 +53,7 @@ MISTAKES = {
     "a read model within its log": (["project", "run", "--log", "demo.db", "--db", "demo.db"], 2, "demo.db: is a log"),
     "a read model over a text": (["project", "rebuild", "--log", "demo.db", "--db", "text.db"], 2, "text.db: is no database"),
     "an audit of a log": (["audit", "who-preempted", "--log", "demo.db", "--db", "demo.db"], 2, "demo.db"),
+    "a partition of no number": (["status", "--partition", "-3", "--log", "demo.db"], 2, "--partition: found -3, expected 0"),
     "a folder that is a file": (["demo", "--keep", "text.db/x.db"], 2, "text.db"),
 }
 
