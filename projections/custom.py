@@ -65,6 +65,9 @@ class CustomProjection:
                 f"BEGIN; CREATE TABLE position (log_id TEXT, seq INTEGER, time INTEGER, head TEXT); {schema};COMMIT"
             )
             connection.execute("INSERT INTO position VALUES (?, 0, 0, ?)", (log_id, encode_head(START)))
+        if [row[1] for row in connection.execute("PRAGMA table_info(position)")] != ["log_id", "seq", "time", "head"]:
+            message = "projection: the file holds something else, expected a projection of one's own or no file"
+            raise RebuildNeeded(message)
         found, head = connection.execute("SELECT log_id, head FROM position").fetchone()
         if found != log_id:
             message = f"projection: is of log {found}, expected {log_id}"

@@ -9,7 +9,7 @@ import pytest
 from events import vocabulary as v
 from events.chain import Head, Step
 from projections.custom import CustomProjection, ProjectionInvalid
-from projections.read_model import Overtaken, RebuildNeeded
+from projections.read_model import Overtaken, ReadModel, RebuildNeeded
 
 SQL = """
 -- name: create_schema#
@@ -105,3 +105,14 @@ def test_statements_that_remove_the_position_are_told_of(tmp_path):
     with pytest.raises(RebuildNeeded, match="removed its position"):
         projection.commit()
     projection.close()
+
+
+def test_a_read_model_is_not_taken_for_a_projection_of_ones_own(tmp_path):
+    """Its position would move on without its rows."""
+    folder = tmp_path / "losses"
+    folder.mkdir()
+    (folder / "losses.sql").write_text(SQL)
+    path = tmp_path / "model.db"
+    ReadModel(path, "log").close()
+    with pytest.raises(RebuildNeeded, match="holds something else"):
+        CustomProjection(folder, path, "log")
