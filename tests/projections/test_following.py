@@ -88,6 +88,21 @@ async def test_what_was_taken_is_committed_a_moment_later(tmp_path):
     model.close()
 
 
+async def begun(count):
+    """Return a log with the first records of the story, and all of them."""
+    log = open_memory("", 0).log
+    await log.create()
+    records = list(sealed(story()))
+    await written(log, records[:count])
+    return log, records
+
+
+async def written(log, records):
+    """Write records of the story to a log."""
+    for record in records:
+        await log.append(record.data)
+
+
 async def following(path, log):
     """Return a read model, and a follower of it that is up to date and waits for more."""
     model = ReadModel(path, LOG_ID)
@@ -109,17 +124,12 @@ async def agree_in_the_end(path, log, draw):
 async def test_a_commit_that_fails_ends_the_following(tmp_path, draw):
     """Half of what was taken is forgotten by then, so going on would leave rows out for ever; the file itself is right."""
     path = tmp_path / "model.db"
-    log = open_memory("", 0).log
-    await log.create()
-    records = list(sealed(story()))
-    for record in records[:2]:
-        await log.append(record.data)
+    log, records = await begun(2)
     model, task = await following(path, log)
     model._connection.execute("PRAGMA busy_timeout = 0")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    for record in records[2:]:
-        await log.append(record.data)
+    await written(log, records[2:])
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         await asyncio.wait_for(task, 5)
     other.close()
@@ -130,18 +140,13 @@ async def test_a_commit_that_fails_ends_the_following(tmp_path, draw):
 async def test_a_follower_whose_file_was_replaced_ends(tmp_path, draw):
     """Nobody reads the file that it would go on writing."""
     path = tmp_path / "model.db"
-    log = open_memory("", 0).log
-    await log.create()
-    records = list(sealed(story()))
-    for record in records[:2]:
-        await log.append(record.data)
+    log, records = await begun(2)
     model, task = await following(path, log)
     rebuild = Rebuild(path, LOG_ID)
     for step in read(records[:2]):
         rebuild.take(step)
     rebuild.finish()
-    for record in records[2:]:
-        await log.append(record.data)
+    await written(log, records[2:])
     with pytest.raises(Overtaken, match="replaced"):
         await asyncio.wait_for(task, 5)
     model.close()
@@ -151,11 +156,9 @@ async def test_a_follower_whose_file_was_replaced_ends(tmp_path, draw):
 async def test_of_two_followers_of_one_file_one_ends(tmp_path, draw):
     """Whatever both have taken is written once."""
     path = tmp_path / "model.db"
-    log = open_memory("", 0).log
-    await log.create()
+    log, records = await begun(0)
     models, tasks = zip(*[await following(path, log) for _ in range(2)], strict=True)
-    for record in sealed(story()):
-        await log.append(record.data)
+    await written(log, records)
     done, rest = await asyncio.wait(tasks, timeout=5, return_when=asyncio.FIRST_COMPLETED)
     assert [type(task.exception()) for task in done] == [Overtaken]
     for task in rest:
