@@ -32,9 +32,10 @@ def excess_of(state: State, queue: Queue) -> dict[int, int]:
     for other in state.root.leaves():
         if other.quota is not None and other.quota.top is own.top:
             trial.remove(other.quota, [(index, amount) for index, amount in enumerate(other.preempting) if amount])
-    for one in state.allocations.values():
-        if one.evicted and not one.told and (held := state.queues[one.queue].quota) is not None and held.top is own.top:
-            trial.remove(held, state.types.shapes[one.shape].pairs)
+            for application in other.applications.values():
+                for one in application.allocations.values():
+                    if one.evicted and not one.told:
+                        trial.remove(other.quota, state.types.shapes[one.shape].pairs)
     found = {}
     for index, nominal in own.nominal.items():
         used = trial.usage(own).get(index, 0)
