@@ -31,6 +31,8 @@ VARIES = (
     (re.compile(r"\bprocess \d+\b"), "process N"),
     (re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{32})\b"), "HEX"),
     (re.compile(r"\bdigest [0-9a-f]{16}\b"), "digest HEX"),
+    # How many proposals a running leader finds in one look, and so how many frames it writes, is a matter of the moment.
+    (re.compile(r"\bends with frame \d+\b"), "ends with frame N"),
     (re.compile(r"\b20\d\d-(?!01-01T09:0)\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),
 )
 
