@@ -14,6 +14,7 @@ from events.errors import PositionLost
 from events.streams.reading import resume
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
+from evsched.core.tallies import uncounted
 from replays.moments import Moment
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ class History:
         self._warn = warn or (lambda _: None)
 
     async def start(self, before_seq: int | None = None, before_time: int | None = None) -> tuple[Engine, ChainReader]:
-        """Return an engine and the reader that goes on behind its state: from a snapshot not after the moment, else new ones."""
+        """Return an engine and the reader that goes on behind its state: from a snapshot not after the moment, else new ones.
+
+        The state may come without tallies: go on in a block of `evsched.core.tallies.uncounted`.
+        """
         if self._store is None or not self._store.paths():
             return Engine(), ChainReader()
         log_id = await self.log_id()
@@ -105,14 +109,15 @@ class History:
         """Return the state after the last complete step that ended by a moment, and the reader that goes on behind it."""
         seq, time = await self._bounds(moment)
         engine, reader = await self.start(seq, time)
-        if seq == reader.head.next_seq - 1:
-            return engine, reader
         head, ignored = reader.head, reader.ignored
-        async for step in self.steps(reader):
-            if (time is not None and step.time > time) or (seq is not None and step.head.next_seq - 1 > seq):
-                break
-            apply_step(engine, step)
-            head, ignored = step.head, reader.ignored
+        with uncounted(engine.state):
+            if seq == reader.head.next_seq - 1:
+                return engine, reader
+            async for step in self.steps(reader):
+                if (time is not None and step.time > time) or (seq is not None and step.head.next_seq - 1 > seq):
+                    break
+                apply_step(engine, step)
+                head, ignored = step.head, reader.ignored
         behind = ChainReader(head)
         behind.ignored = ignored
         return engine, behind
@@ -127,10 +132,11 @@ class History:
         """Return the state at a moment and the reader that stands behind the last step that was applied to it."""
         seq, time = await self._bounds(moment)
         engine, reader = await self.start(seq, time)
-        async for step in self.steps(reader):
-            if time is not None and step.time > time:
-                break
-            apply_step(engine, step, seq)
-            if seq is not None and step.head.next_seq > seq:
-                break
+        with uncounted(engine.state):
+            async for step in self.steps(reader):
+                if time is not None and step.time > time:
+                    break
+                apply_step(engine, step, seq)
+                if seq is not None and step.head.next_seq > seq:
+                    break
         return engine, reader

@@ -143,6 +143,8 @@ class SnapshotStore:
     ) -> Iterator[tuple[Header, State]]:
         """Yield the snapshots of this log, newest first; the caller takes the first whose frame the log still has.
 
+        The states come without tallies: go on in a block of `evsched.core.tallies.uncounted`.
+
         Args:
             log_id: Of the log at hand; snapshots of others are passed over.
             before: Only snapshots at or before this ``seq``; None: all.
@@ -156,7 +158,7 @@ class SnapshotStore:
             try:
                 header, data = unpack(path)
                 _of_log(path, header, log_id)
-                state = snapshot.decode(data, header.head.time)
+                state = snapshot.decode(data, header.head.time, counted=False)
             except (SnapshotDamaged, msgspec.MsgspecError) as error:
                 self._warn(str(error))
                 continue

@@ -87,6 +87,7 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
     With it come the seqs of the last decisions that told somebody else to go while the subject was running.
     """
     from evsched.core.engine import Engine  # noqa: PLC0415
+    from evsched.core.tallies import uncounted  # noqa: PLC0415
     from replays.explain import Explanation, explain_allocation, explain_ask  # noqa: PLC0415
     from replays.history import apply_step  # noqa: PLC0415
     from replays.mentions import Mention, mention_in, waits_in  # noqa: PLC0415
@@ -98,20 +99,21 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
     mentions: list[Mention] = []
     application = ""
     others: deque[int] = deque(maxlen=DECISIONS_SHOWN)
-    async for step in history.steps():
-        if until_time is not None and step.time > until_time:
-            break
-        for event in step.events:
-            if moment.seq is None or event.seq <= moment.seq:
-                application = waits_in(subject, event, application)
-                text = mention_in(subject, event, application)
-                if text:
-                    mentions.append(Mention(seq=event.seq, time=step.time, text=text))
-                elif isinstance(event, PreemptionDecided | QuotaPreemptionDecided) and subject in engine.state.allocations:
-                    others.append(event.seq)
-        apply_step(engine, step, moment.seq)
-        if moment.seq is not None and step.head.next_seq > moment.seq:
-            break
+    with uncounted(engine.state):
+        async for step in history.steps():
+            if until_time is not None and step.time > until_time:
+                break
+            for event in step.events:
+                if moment.seq is None or event.seq <= moment.seq:
+                    application = waits_in(subject, event, application)
+                    text = mention_in(subject, event, application)
+                    if text:
+                        mentions.append(Mention(seq=event.seq, time=step.time, text=text))
+                    elif isinstance(event, PreemptionDecided | QuotaPreemptionDecided) and subject in engine.state.allocations:
+                        others.append(event.seq)
+            apply_step(engine, step, moment.seq)
+            if moment.seq is not None and step.head.next_seq > moment.seq:
+                break
     state = engine.state
     if subject in state.asks:
         found = explain_ask(engine, subject, mentions)
@@ -131,6 +133,7 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
 async def _decisions(history: History, wanted: Sequence[int]) -> list[Decision]:
     """Decide again the preemptions with these seqs."""
     from evsched.core.engine import Engine  # noqa: PLC0415
+    from evsched.core.tallies import uncounted  # noqa: PLC0415
     from replays.explain import copy  # noqa: PLC0415
     from replays.explain_decision import explain_decision  # noqa: PLC0415
     from replays.history import apply_step  # noqa: PLC0415
@@ -138,14 +141,15 @@ async def _decisions(history: History, wanted: Sequence[int]) -> list[Decision]:
     if not wanted:
         return []
     engine, found = Engine(), []
-    async for step in history.steps():
-        for seq in [seq for seq in wanted if step.events and step.events[0].seq <= seq <= step.events[-1].seq]:
-            decision = explain_decision(copy(engine), step, seq)
-            if decision is not None:
-                found.append(decision)
-        if step.head.next_seq > wanted[-1]:
-            break
-        apply_step(engine, step)
+    with uncounted(engine.state):
+        async for step in history.steps():
+            for seq in [seq for seq in wanted if step.events and step.events[0].seq <= seq <= step.events[-1].seq]:
+                decision = explain_decision(copy(engine), step, seq)
+                if decision is not None:
+                    found.append(decision)
+            if step.head.next_seq > wanted[-1]:
+                break
+            apply_step(engine, step)
     return found
 
 

@@ -15,9 +15,10 @@ from events import vocabulary as v
 from events.configuration import KueueSpec, YunikornSpec
 from evsched.core import evictions, validation
 from evsched.core.kueue.family import KueueFamily
-from evsched.core.reducer import apply
+from evsched.core.reducer import apply, apply_all
 from evsched.core.state import State
 from evsched.core.step import Step
+from evsched.core.tallies import uncounted
 from evsched.core.validation import Rejection
 from evsched.core.yunikorn.family import YunikornFamily
 
@@ -62,10 +63,10 @@ class Engine:
     def apply_frames(self, frames: Iterable[Frame]) -> None:
         """Apply the events of complete steps, in order."""
         state = self.state
-        for frame in frames:
-            state.time = frame.time
-            for event in frame.events:
-                apply(state, event)
+        with uncounted(state):
+            for frame in frames:
+                state.time = frame.time
+                apply_all(state, frame.events)
 
     # ---------------------------------------------------------------------------------------------------------------- step
 

@@ -82,6 +82,14 @@ class Queue:
         for vector in (self.usage, self.pending, self.preempting, self.claimed):
             vector.extend([0] * (width - len(vector)))
 
+    def clear(self) -> None:
+        """Forget all that is counted here."""
+        for vector in (self.usage, self.pending, self.preempting, self.claimed):
+            vector[:] = [0] * len(vector)
+        self.pending_asks = 0
+        if self.quota is not None:
+            self.quota.clear()
+
     def walk(self) -> Iterator[Queue]:
         """Yield this queue and all below it, parents first, children in the order of the configuration."""
         stack = [self]
@@ -125,10 +133,10 @@ def release(leaf: Queue, pairs: Pairs) -> None:
         leaf.quota.release(pairs)
 
 
-def wait(leaf: Queue, pairs: Pairs) -> None:
-    """Count an ask that waits in ``leaf`` along its path to the root."""
+def wait(leaf: Queue, pairs: Pairs, asks: int = 1) -> None:
+    """Count an ask that waits in ``leaf`` along its path to the root; or several, with what they want together."""
     for queue in leaf.lineage:
-        queue.pending_asks += 1
+        queue.pending_asks += asks
     for index, amount in pairs:
         for pending in leaf.pendings:
             pending[index] += amount

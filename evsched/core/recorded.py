@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from events.errors import LogDamaged
 from events.vocabulary import AnyEvent, CheckpointRecorded
+from evsched.core.reducer import apply_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from evsched.core.engine import Engine
     from evsched.core.state import State
@@ -18,7 +19,7 @@ IMPOSSIBLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticErro
 """What the reducer raises at an event that no scheduler could have written there."""
 
 
-def take_recorded(state: State, events: Iterable[AnyEvent], position: int, take: Callable[[AnyEvent], object]) -> None:
+def take_recorded(state: State, events: Sequence[AnyEvent], position: int, take: Callable[[AnyEvent], object]) -> None:
     """Take the events of one step, and compare the digests that they carry with the state.
 
     Args:
@@ -31,18 +32,32 @@ def take_recorded(state: State, events: Iterable[AnyEvent], position: int, take:
         LogDamaged: A digest is not that of the state, or an event cannot follow what came before it: this reader, or whoever
             wrote the log, is wrong.
     """
-    seq, kind = 0, ""
+    event = None
     try:
         for event in events:
-            seq, kind = event.seq, type(event).__name__
-            if type(event) is CheckpointRecorded and (digest := state.digest()) != event.digest:
-                raise LogDamaged(position, f"event {seq} carries digest {event.digest[:12]}…, the state has {digest[:12]}…")
+            if type(event) is CheckpointRecorded:
+                _compare(state, position, event)
             take(event)
     except IMPOSSIBLE as error:
-        reason = f"event {seq}, {kind}, cannot follow what came before it ({type(error).__name__}: {error})"
-        raise LogDamaged(position, reason) from error
+        raise _damage(position, event, error) from error
 
 
-def apply_recorded(engine: Engine, events: Iterable[AnyEvent], time: int, position: int) -> None:
+def apply_recorded(engine: Engine, events: Sequence[AnyEvent], time: int, position: int) -> None:
     """Apply the events of one step, of frames with this time; as `take_recorded`."""
-    take_recorded(engine.state, events, position, partial(engine.apply, time=time))
+    state = engine.state
+    state.time = time
+    try:
+        apply_all(state, events, partial(_compare, state, position))
+    except IMPOSSIBLE as error:
+        raise _damage(position, next((event for event in events if event.seq == state.seq), None), error) from error
+
+
+def _compare(state: State, position: int, event: CheckpointRecorded) -> None:
+    digest = state.digest()
+    if digest != event.digest:
+        raise LogDamaged(position, f"event {event.seq} carries digest {event.digest[:12]}…, the state has {digest[:12]}…")
+
+
+def _damage(position: int, event: AnyEvent | None, error: Exception) -> LogDamaged:
+    name = f"event {event.seq}, {type(event).__name__}" if event is not None else "an event"
+    return LogDamaged(position, f"{name}, cannot follow what came before it ({type(error).__name__}: {error})")

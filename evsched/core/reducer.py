@@ -13,18 +13,35 @@ from events import vocabulary as v
 from evsched.core.folding import allocations, applications, asks, cluster, pauses, preemptions, reservations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from evsched.core.state import State
 
 
 def apply(state: State, event: v.AnyEvent) -> None:
     """Apply one event; ``state.time`` must already be the time of its frame."""
-    state.seq = event.seq
-    kind = type(event)
-    _APPLY[kind](state, event)
-    if kind in _PROPOSED and event.proposal:  # type: ignore[union-attr]
-        state.remember(event.proposal)  # type: ignore[union-attr]
+    apply_all(state, (event,))
+
+
+def apply_all(
+    state: State, events: Iterable[v.AnyEvent], check: Callable[[v.CheckpointRecorded], None] | None = None
+) -> None:
+    """Apply the events of one step; ``state.time`` must already be the time of its frame.
+
+    Args:
+        state: Of right before them.
+        events: In order.
+        check: Called before each checkpoint is applied; it may raise.
+    """
+    folds = _FOLDS
+    for event in events:
+        fold, has_proposal = folds[type(event)]
+        if has_proposal is None and check is not None:
+            check(event)  # type: ignore[arg-type]
+        state.seq = event.seq
+        fold(state, event)
+        if has_proposal and event.proposal:  # type: ignore[union-attr]
+            state.remember(event.proposal)  # type: ignore[union-attr]
 
 
 def _leader_started(state: State, event: v.LeaderStarted) -> None:
@@ -87,3 +104,9 @@ _APPLY: dict[type, Callable[[State, Any], None]] = {
 
 _PROPOSED = frozenset((*v.AnyInput.__args__, v.InputRejected))
 """Types that carry the id of a proposal, which is remembered so that a repetition is recognised."""
+
+_FOLDS: dict[type, tuple[Callable[[State, Any], None], bool | None]] = {
+    **{kind: (fold, kind in _PROPOSED) for kind, fold in _APPLY.items()},
+    v.CheckpointRecorded: (_checkpoint_recorded, None),
+}
+"""What applies a type, and whether it carries the id of a proposal; None: it carries a digest."""

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from events.configuration import Configuration, TemplateSpec
-from evsched.core import trees
+from evsched.core import tallies, trees
 from evsched.core.queues import Queue
-from evsched.core.resources import add
 from evsched.core.state import State
 from evsched.core.timers import PAUSE, Timer, Timers
 from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
@@ -128,8 +127,11 @@ def digest(state: State) -> str:
     return hashlib.sha256(encode(state)).hexdigest()
 
 
-def decode(data: bytes, time: int) -> State:
-    """Return the state in these bytes, all indices rebuilt; ``time`` is that of its last frame.
+def decode(data: bytes, time: int, *, counted: bool = True) -> State:
+    """Return the state in these bytes, whose last frame has this time.
+
+    It comes without tallies when they are not to be ``counted``, because events follow that need none: go on in a block of
+    `evsched.core.tallies.uncounted`.
 
     Raises `msgspec.DecodeError` or `msgspec.ValidationError` when the bytes are not a snapshot of this version.
     """
@@ -138,6 +140,7 @@ def decode(data: bytes, time: int) -> State:
         message = f"snapshot: found version {found.version}, expected {VERSION}"
         raise msgspec.ValidationError(message)
     state = State()
+    state.counting = counted
     state.time = time
     state.seq, state.term, state.leader = found.seq, found.term, found.leader
     state.checkpoint_every, state.last_checkpoint = found.checkpoint_every, found.last_checkpoint
@@ -188,19 +191,12 @@ def _restore_work(state: State, found: StateRecord) -> None:
         application.tags, application.closing = kept.tags, kept.closing
         state.applications[kept.id] = application
     for ask in found.asks:
-        state.asks[ask.id] = ask
-        application = state.applications[ask.application]
-        application.asks[ask.id] = ask
-        application.priorities[ask.priority] = application.priorities.get(ask.priority, 0) + 1
+        state.asks[ask.id] = state.applications[ask.application].asks[ask.id] = ask
     for allocation in found.allocations:
         state.allocations[allocation.id] = allocation
-        application = state.applications[allocation.application]
-        application.allocations[allocation.id] = allocation
-        add(application.usage, shapes[allocation.shape].pairs)
-        node = state.nodes.get(allocation.node) if allocation.node is not None else None
-        if node is not None:
-            node.allocations[allocation.id] = allocation
-            add(node.used, shapes[allocation.shape].pairs)
+        state.applications[allocation.application].running += 1
+    if state.counting:
+        tallies.count_work(state)
     state.preemptions = {preemption.ask: preemption for preemption in found.preemptions}
     state.quota_runs = {queue: dict.fromkeys(run) for queue, run in found.quota_runs.items()}
     state.leaving = {seq: dict.fromkeys(victims) for seq, victims in found.leaving}

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from evsched.core.queues import Queue
-from evsched.core.resources import ResourceTypes
+from evsched.core.resources import ResourceTypes, written
 from evsched.core.timers import Timers
 
 if TYPE_CHECKING:
@@ -54,9 +54,18 @@ class State:
         paused: (YuniKorn) Applications that are not looked at now, each with the time until then; read from the timers.
         stirred: (Kueue) The tops of the cohort trees in which something ended since the last cycle, by path.
         lost: Nodes that were removed and whose allocations are still to be released (empty between steps).
+        counting: Whether tallies are kept as events are applied (`evsched.core.tallies`).
         arriving: Applications that were submitted and not yet placed (empty between steps).
         local_queues: (Kueue) ``namespace/name`` to ClusterQueue.
     """
+
+    __slots__ = (
+        "_recent", "_recent_set", "_ripe", "_waiting", "allocations", "applications", "arriving", "asks", "changed",
+        "checkpoint_every", "columns", "configuration", "counting", "cycles", "dynamic", "last_checkpoint", "last_cycle",
+        "leader", "leaving", "limits", "local_queues", "lost", "nodes", "order", "paused", "preemptions", "queues",
+        "quota_runs", "reservations", "root", "seq", "stirred", "templates", "term", "time", "timers", "total", "tried",
+        "types", "victims", "width",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         """Start with nothing: no configuration, no nodes."""
@@ -92,6 +101,7 @@ class State:
         self.local_queues: dict[str, str] = {}
         self.lost: dict[str, Node] = {}
         self.arriving: dict[str, ApplicationSubmitted] = {}
+        self.counting = True
         self._recent: deque[str] = deque()
         self._recent_set: dict[str, None] = {}
         self._ripe: list[tuple[int, str]] | None = None
@@ -105,9 +115,11 @@ class State:
 
     def shape(self, resources: Mapping[str, int]) -> Shape:
         """Return the shape of these amounts; a resource type that is new gets room everywhere."""
-        shape = self.types.shape(resources)
-        if len(self.types.names) != self.width:
-            self.widen()
+        shape = self.types.known.get(written(resources))
+        if shape is None:
+            shape = self.types.shape(resources)
+            if len(self.types.names) != self.width:
+                self.widen()
         return shape
 
     def widen(self) -> None:

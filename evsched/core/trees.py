@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from events.configuration import KueueSpec, QueueSpec, TemplateSpec
-from evsched.core import queues as q
+from evsched.core import tallies
 from evsched.core.kueue.model import build_tree as build_kueue
 from evsched.core.queues import Queue
 from evsched.core.settings import resolve
@@ -128,20 +128,6 @@ def install(state: State, configuration: Configuration) -> None:
             leaf = add_queue(state, application.leaf.path, parent=False, draining=True)
         application.leaf = leaf
         leaf.applications[application.id] = application
-    recount(state)
+    if state.counting:
+        tallies.count_queues(state)
     state.ripen_all()
-
-
-def recount(state: State) -> None:
-    """Count usage, pending, preempting and claimed amounts of an empty tree from what runs and waits."""
-    shapes = state.types.shapes
-    for allocation in state.allocations.values():
-        leaf, pairs = state.queues[allocation.queue], shapes[allocation.shape].pairs
-        q.use(leaf, pairs)
-        if allocation.told:
-            q.tell(leaf, pairs, 1)
-    for ask in state.asks.values():
-        leaf, pairs = state.queues[ask.queue], shapes[ask.shape].pairs
-        q.wait(leaf, pairs)
-        if ask.id in state.preemptions:
-            q.claim(leaf, pairs, 1)

@@ -122,12 +122,14 @@ class Application:
         seq: Of the event that brought it in; the last tie-break.
         usage: By resource type index.
         asks, allocations: By id.
+        running: How many allocations it has, also while none are counted (`evsched.core.tallies`).
         closing: True when it goes with the last thing it has: it was removed, or came with its first ask and no submission.
         priorities: How many of its asks wait, by priority; the largest key is the seed's ``askMaxPriority``.
     """
 
     __slots__ = (
-        "allocations", "asks", "closing", "created", "groups", "id", "leaf", "priorities", "seq", "tags", "usage", "user",
+        "allocations", "asks", "closing", "created", "groups", "id", "leaf", "priorities", "running", "seq", "tags", "usage",
+        "user",
     )  # fmt: skip
 
     def __init__(self, *, id: str, leaf: Queue, user: str, groups: tuple[str, ...], created: int, seq: int, width: int) -> None:  # noqa: A002, PLR0913 - a record
@@ -143,6 +145,7 @@ class Application:
         self.asks: dict[str, Ask] = {}
         self.allocations: dict[str, Allocation] = {}
         self.priorities: dict[int, int] = {}
+        self.running = 0
         self.closing = False
 
 

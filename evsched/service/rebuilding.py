@@ -28,6 +28,7 @@ from events.streams.reading import resume
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
+from evsched.core.tallies import uncounted
 from replays.snapshots import Header, SnapshotStore
 
 SNAPSHOT_EVERY = 50_000
@@ -64,8 +65,9 @@ class Warm:
         self.engine.state.time = step.time
 
     async def catch_up(self, log: EventLog) -> None:
-        """Read up to the end of the log as it is now."""
-        await self._take(log.read(after=self.reader.tip.position))
+        """Read up to the end of the log as it is now. Tallies are there when this is done or was interrupted, not before."""
+        with uncounted(self.engine.state):
+            await self._take(log.read(after=self.reader.tip.position))
 
     async def keep_up(self, log: EventLog) -> None:
         """Read what is written from now on; never ends by itself."""
@@ -95,7 +97,7 @@ class Snapshots:
         self._writing: asyncio.Task[None] | None = None
 
     async def begin(self, log: EventLog) -> Warm:
-        """Return a state from the newest snapshot that the log still agrees with, or an empty one."""
+        """Return a state from the newest snapshot that the log still agrees with, or an empty one; `Warm.catch_up` comes next."""
         store = self._store(await _log_id(log)) if self._folder is not None else None
         if store is not None:
             for header, state in store.usable(store.folder.name):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evsched.core import queues as q
+from evsched.core import tallies
 from evsched.core.folding.applications import application_of, forget_if_done
 from evsched.core.folding.asks import take_out, total
 from evsched.core.folding.cluster import stir
 from evsched.core.folding.preemptions import left
-from evsched.core.resources import subtract
 from evsched.core.workloads import Allocation
 
 if TYPE_CHECKING:
     from events import vocabulary as v
     from evsched.core.state import State
-    from evsched.core.workloads import Application
 
 
 def allocation_restored(state: State, event: v.AllocationRestored) -> None:
@@ -46,25 +44,35 @@ def allocation_restored(state: State, event: v.AllocationRestored) -> None:
         flavors=event.flavors,
         local_queue=event.queue if event.queue in state.local_queues else "",
     )
+    if allocation.node is not None and allocation.node not in state.nodes:
+        raise LookupError(allocation.node)
     application.created = min(application.created, allocation.created)
-    q.use(application.leaf, state.types.shapes[allocation.shape].pairs)
-    _run(state, application, allocation)
+    state.allocations[allocation.id] = allocation
+    application.running += 1
+    if state.counting:
+        tallies.found(state, application, allocation)
+    state.changed = True
 
 
 def allocation_bound(state: State, event: v.AllocationBound) -> None:
     """An ask got its resources."""
-    application = state.applications[state.asks[event.ask].application]
-    ask = take_out(state, application, event.ask)
+    name, node = event.ask, event.node
+    if node is not None and node not in state.nodes:
+        raise LookupError(node)
+    ask = state.asks.pop(name)
+    application = state.applications[ask.application]
+    take_out(state, application, ask)
     shape_index = ask.shape
-    if event.flavors is not None or event.podsets:
+    by_flavor = event.flavors is not None or event.podsets
+    if by_flavor:
         resources = state.types.shapes[ask.shape].resources
         shape_index = state.shape(flavored_total(resources, event.flavors, event.podsets)).index
     # Given by place, as in `asks.ask_submitted`.
     allocation = Allocation(
-        ask.id,
+        name,
         ask.application,
         ask.queue,
-        event.node,
+        node,
         shape_index,
         ask.priority,
         ask.created,
@@ -76,74 +84,28 @@ def allocation_bound(state: State, event: v.AllocationBound) -> None:
         ask.uid,
         ask.shape,
     )
-    if event.flavors is not None or event.podsets:
+    if by_flavor:
         allocation.podsets, allocation.flavors, allocation.local_queue = event.podsets, event.flavors, ask.local_queue
-    shapes = state.types.shapes
-    if application.leaf.quota is None and shape_index == ask.shape:
-        q.begin(application.leaf, shapes[shape_index].pairs)
-    else:
-        q.unwait(application.leaf, shapes[ask.shape].pairs)
-        q.use(application.leaf, shapes[shape_index].pairs)
-    _run(state, application, allocation)
+    state.allocations[name] = allocation
+    application.running += 1
+    if state.counting:
+        tallies.begins(state, application, ask, allocation)
+    state.changed = True
 
 
 def allocation_released(state: State, event: v.AllocationReleased) -> None:
     """An allocation ended."""
     allocation = state.allocations.pop(event.allocation)
     application = state.applications[allocation.application]
-    del application.allocations[allocation.id]
-    pairs = state.types.shapes[allocation.shape].pairs
-    subtract(application.usage, pairs)
-    leaf = application.leaf
-    q.release(leaf, pairs)
-    stir(state, leaf)
-    if allocation.node is not None:
-        node = state.nodes.get(allocation.node)
-        if node is None or allocation.id not in node.allocations:
-            node = state.lost[allocation.node]
-        del node.allocations[allocation.id]
-        subtract(node.used, pairs)
-        if state.columns is not None:
-            state.columns.node_changed(node)
-        if state.lost and not node.allocations:
-            state.lost.pop(allocation.node, None)
+    application.running -= 1
+    if state.counting:
+        tallies.ends(state, application, allocation)
+    if application.leaf.quota is not None:
+        stir(state, application.leaf)
     if allocation.told:
-        q.tell(leaf, pairs, -1)
         left(state, allocation)
-    if state.order is not None:
-        state.order.freed(application)
-    if state.limits is not None:
-        state.limits.released(application, pairs)
-    if state.victims is not None:
-        state.victims.removed(allocation)
-    forget_if_done(state, application)
-    state.changed = True
-
-
-def _run(state: State, application: Application, allocation: Allocation) -> None:
-    """Count an allocation everywhere but along its queues."""
-    pairs = state.types.shapes[allocation.shape].pairs
-    state.allocations[allocation.id] = allocation
-    application.allocations[allocation.id] = allocation
-    usage = application.usage
-    for index, amount in pairs:
-        usage[index] += amount
-    if allocation.node is not None:
-        node = state.nodes[allocation.node]
-        node.allocations[allocation.id] = allocation
-        used = node.used
-        for index, amount in pairs:
-            used[index] += amount
-        if state.columns is not None:
-            state.columns.node_changed(node)
-    if allocation.told:
-        q.tell(application.leaf, pairs, 1)
-    if state.order is not None:
-        state.order.used(application)
-    if state.limits is not None:
-        state.limits.used(application, pairs)
-    if state.victims is not None:
-        state.victims.added(allocation)
+    if application.closing:
+        forget_if_done(state, application)
     state.changed = True
 
 

@@ -71,6 +71,6 @@ def take_in(  # noqa: PLR0913, PLR0917 - one value a field
 
 def forget_if_done(state: State, application: Application) -> None:
     """Forget an application that is closing and has nothing left."""
-    if application.closing and not application.asks and not application.allocations:
+    if application.closing and not application.asks and not application.running:
         state.applications.pop(application.id, None)
         application.leaf.applications.pop(application.id, None)

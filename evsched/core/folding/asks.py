@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evsched.core import queues as q
+from evsched.core import tallies
 from evsched.core.folding.applications import application_of, forget_if_done
 from evsched.core.folding.cluster import stir
 from evsched.core.folding.pauses import end_pause
 from evsched.core.folding.reservations import unreserve
+from evsched.core.resources import written
 from evsched.core.workloads import Ask
 
 if TYPE_CHECKING:
@@ -19,12 +21,14 @@ if TYPE_CHECKING:
 
 def ask_submitted(state: State, event: v.AskSubmitted) -> None:
     """An ask begins to wait."""
-    shape = state.shape(total(event) if event.podsets else event.resources)
-    application = application_of(state, event)
+    resources = total(event) if event.podsets else event.resources
+    shape = state.types.known.get(written(resources)) or state.shape(resources)
+    name = event.ask
+    application = state.applications.get(event.application) or application_of(state, event)
     leaf = application.leaf
     # Given by place: naming twelve fields costs nine times as much, and this is the hottest place of a replay.
     ask = Ask(
-        event.ask,
+        name,
         application.id,
         leaf.path,
         shape.index,
@@ -35,61 +39,46 @@ def ask_submitted(state: State, event: v.AskSubmitted) -> None:
         event.preemption_policy != "Never",
         event.originator,
         event.required_node,
-        event.uid or event.ask,
+        event.uid or name,
     )
     if leaf.quota is not None:
         ask.podsets, ask.flavors, ask.preempt_resources = event.podsets, event.flavors, event.preempt_resources
         ask.local_queue = event.queue if event.queue in state.local_queues else ""
-    state.asks[ask.id] = ask
-    application.asks[ask.id] = ask
-    application.created = min(application.created, ask.created)
-    priorities = application.priorities
-    priorities[ask.priority] = priorities.get(ask.priority, 0) + 1
-    q.wait(leaf, shape.pairs)
-    state.ripens(ask)
-    if state.order is not None:
-        state.order.asked(ask)
+    state.asks[name] = application.asks[name] = ask
+    if ask.created < application.created:  # noqa: PLR1730 - as above
+        application.created = ask.created
+    if state.counting:
+        tallies.waits(state, application, ask)
 
 
 def ask_withdrawn(state: State, event: v.AskWithdrawn) -> None:
     """An ask was taken back."""
-    ask = unask(state, event.ask)
-    stir(state, state.queues[ask.queue])
-    forget_if_done(state, state.applications[ask.application])
+    ask = state.asks.pop(event.ask)
+    application = state.applications[ask.application]
+    take_out(state, application, ask)
+    if state.counting:
+        tallies.waits_no_longer(state, application, ask)
+    stir(state, application.leaf)
+    forget_if_done(state, application)
     state.changed = True
 
 
-def unask(state: State, ask_id: str) -> Ask:
-    """Take an ask out of what waits, along its queues too, and return it."""
-    ask = take_out(state, state.applications[state.asks[ask_id].application], ask_id)
-    q.unwait(state.queues[ask.queue], state.types.shapes[ask.shape].pairs)
-    return ask
-
-
-def take_out(state: State, application: Application, ask_id: str) -> Ask:
-    """Take an ask out of what waits but for the sums of its queues, and return it."""
-    ask = state.asks.pop(ask_id)
-    del application.asks[ask_id]
-    priorities = application.priorities
-    left = priorities[ask.priority] - 1
-    if left:
-        priorities[ask.priority] = left
-    else:
-        del priorities[ask.priority]
-    if state.tried:
-        state.tried.pop(ask_id, None)
+def take_out(state: State, application: Application, ask: Ask) -> None:
+    """Forget an ask that is no longer among those that wait, but for the tallies."""
+    name = ask.id
+    del application.asks[name]
+    if name in state.tried:
+        del state.tried[name]
     if state.paused and not application.asks and application.id in state.paused:
         end_pause(state, application.id)
-    if ask_id in state.preemptions:
-        del state.preemptions[ask_id]
-        q.claim(application.leaf, state.types.shapes[ask.shape].pairs, -1)
-        if state.order is not None:
-            state.order.freed(application)
-    if ask_id in state.reservations:
-        unreserve(state, ask_id)
-    if state.order is not None:
-        state.order.unasked(ask)
-    return ask
+    if name in state.preemptions:
+        del state.preemptions[name]
+        if state.counting:
+            q.claim(application.leaf, state.types.shapes[ask.shape].pairs, -1)
+            if state.order is not None:
+                state.order.freed(application)
+    if name in state.reservations:
+        unreserve(state, name)
 
 
 def total(event: v.AskSubmitted | v.AllocationRestored) -> dict[str, int]:

@@ -61,7 +61,7 @@ def node_updated(state: State, event: v.NodeUpdated) -> None:
 def node_removed(state: State, event: v.NodeRemoved) -> None:
     """A node is gone; what ran there is released by the events that follow."""
     node = state.nodes.pop(event.node)
-    if node.allocations:
+    if state.counting and node.allocations:
         state.lost[event.node] = node
     for index, amount in enumerate(node.capacity):
         state.total[index] -= amount

@@ -28,9 +28,9 @@ def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
     ask.preempted = True
     state.tried.pop(event.ask, None)
     known = state.preemptions.get(event.ask)
-    if known is None:
+    if known is None and state.counting:
         q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, 1)
-    else:
+    if known is not None:
         told = [*known.waiting_for, *told]
     state.preemptions[event.ask] = Preemption(ask=event.ask, node=event.node, waiting_for=told, decided=state.time, seq=event.seq)
     if event.node is not None:
@@ -65,7 +65,8 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
         allocation = state.allocations[name]
         left(state, allocation)
         stir(state, state.queues[allocation.queue])
-        q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, -1)
+        if state.counting:
+            q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, -1)
         allocation.told = allocation.attempts = allocation.told_by = 0
         allocation.victim_of = allocation.quota_of = ""
         if state.victims is not None:
@@ -73,7 +74,8 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
     if event.ask is not None and event.ask in state.preemptions:
         del state.preemptions[event.ask]
         ask = state.asks[event.ask]
-        q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, -1)
+        if state.counting:
+            q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, -1)
         if event.ask in state.reservations:
             unreserve(state, event.ask)
         if event.node_lost:
@@ -131,7 +133,7 @@ def tell(state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = ""
         allocation.quota_of = queue
         allocation.told_by = seq
         allocation.attempts = 1
-    for leaf, counts in leaves.items():
+    for leaf, counts in leaves.items() if state.counting else ():
         for shape, count in counts.items():
             q.tell(state.queues[leaf], state.types.shapes[shape].pairs, count)
     if state.victims is not None:

@@ -109,6 +109,11 @@ class Quota:
         """Take amounts off this ClusterQueue and, as far as they were not local, above it."""
         self._shift(pairs, -1)
 
+    def clear(self) -> None:
+        """Forget all usage; of a whole tree, or it does not add up."""
+        self.usage.clear()
+        self.borrowers.clear()
+
     def _shift(self, pairs: Pairs, sign: int) -> None:
         usage, nominal = self.usage, self.nominal
         for index, amount in pairs:

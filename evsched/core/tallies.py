@@ -1,0 +1,204 @@
+"""Tallies: what can be counted up from the truth, and is looked at by whoever decides or reads.
+
+Usage, pending amounts and what was told to go along the queue paths; what an application and a node have and use. Together with
+the larger indices (`evsched.core.indices`) they are kept as each event is applied, as the next decision needs them. A replay that
+nobody looks into on its way leaves them alone and counts once at its end (`uncounted`): that is most of the work, and what a
+snapshot does, too. The truth (`evsched.core.snapshot`) never depends on a tally, so it comes out the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from evsched.core import queues as q
+from evsched.core.resources import add, subtract
+from evsched.core.workloads import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evsched.core.resources import Pairs
+    from evsched.core.state import State
+    from evsched.core.workloads import Allocation, Application, Ask
+
+# ------------------------------------------------------------------------------------------------------- one thing at a time
+
+
+def waits(state: State, application: Application, ask: Ask) -> None:
+    """Count an ask that begins to wait."""
+    priorities = application.priorities
+    priorities[ask.priority] = priorities.get(ask.priority, 0) + 1
+    q.wait(application.leaf, state.types.shapes[ask.shape].pairs)
+    state.ripens(ask)
+    if state.order is not None:
+        state.order.asked(ask)
+
+
+def waits_no_longer(state: State, application: Application, ask: Ask) -> None:
+    """Take off an ask that was taken back."""
+    _leaves_line(state, application, ask)
+    q.unwait(application.leaf, state.types.shapes[ask.shape].pairs)
+
+
+def begins(state: State, application: Application, ask: Ask, allocation: Allocation) -> None:
+    """Count an ask that was bound: it waits no longer, and runs."""
+    _leaves_line(state, application, ask)
+    shapes, leaf = state.types.shapes, application.leaf
+    if leaf.quota is None and allocation.shape == ask.shape:
+        q.begin(leaf, shapes[ask.shape].pairs)
+    else:
+        q.unwait(leaf, shapes[ask.shape].pairs)
+        q.use(leaf, shapes[allocation.shape].pairs)
+    _runs(state, application, allocation)
+
+
+def found(state: State, application: Application, allocation: Allocation) -> None:
+    """Count an allocation that was found running."""
+    pairs = state.types.shapes[allocation.shape].pairs
+    q.use(application.leaf, pairs)
+    if allocation.told:
+        q.tell(application.leaf, pairs, 1)
+    _runs(state, application, allocation)
+
+
+def ends(state: State, application: Application, allocation: Allocation) -> None:
+    """Take off an allocation that is gone."""
+    del application.allocations[allocation.id]
+    pairs = state.types.shapes[allocation.shape].pairs
+    subtract(application.usage, pairs)
+    q.release(application.leaf, pairs)
+    if allocation.told:
+        q.tell(application.leaf, pairs, -1)
+    if allocation.node is not None:
+        node = state.nodes.get(allocation.node)
+        if node is None or allocation.id not in node.allocations:
+            node = state.lost[allocation.node]
+        del node.allocations[allocation.id]
+        subtract(node.used, pairs)
+        if state.columns is not None:
+            state.columns.node_changed(node)
+        if state.lost and not node.allocations:
+            state.lost.pop(allocation.node, None)
+    if state.order is not None:
+        state.order.freed(application)
+    if state.limits is not None:
+        state.limits.released(application, pairs)
+    if state.victims is not None:
+        state.victims.removed(allocation)
+
+
+def _leaves_line(state: State, application: Application, ask: Ask) -> None:
+    priorities = application.priorities
+    left = priorities[ask.priority] - 1
+    if left:
+        priorities[ask.priority] = left
+    else:
+        del priorities[ask.priority]
+    if state.order is not None:
+        state.order.unasked(ask)
+
+
+def _runs(state: State, application: Application, allocation: Allocation) -> None:
+    pairs = state.types.shapes[allocation.shape].pairs
+    application.allocations[allocation.id] = allocation
+    usage = application.usage
+    for index, amount in pairs:
+        usage[index] += amount
+    if allocation.node is not None:
+        node = state.nodes[allocation.node]
+        node.allocations[allocation.id] = allocation
+        used = node.used
+        for index, amount in pairs:
+            used[index] += amount
+        if state.columns is not None:
+            state.columns.node_changed(node)
+    if state.order is not None:
+        state.order.used(application)
+    if state.limits is not None:
+        state.limits.used(application, pairs)
+    if state.victims is not None:
+        state.victims.added(allocation)
+
+
+# ---------------------------------------------------------------------------------------------------------- all of it at once
+
+
+@contextmanager
+def uncounted(state: State) -> Iterator[None]:
+    """Apply events without keeping tallies; they are counted when the block is left, however it is left.
+
+    Inside, read nothing of the state but its truth. An index that is there is forgotten.
+    """
+    if state.counting:
+        state.counting = False
+        state.columns = state.order = state.victims = state.limits = None
+        state.ripen_all()
+    try:
+        yield
+    finally:
+        recount(state)
+
+
+def recount(state: State) -> None:
+    """Count everything anew, and keep counting from here on."""
+    state.counting = True
+    for application in state.applications.values():
+        application.usage = [0] * state.width
+        application.allocations = {}
+        application.priorities = {}
+    for node in state.nodes.values():
+        node.used = [0] * state.width
+        node.allocations = {}
+    state.lost.clear()
+    for queue in (state.root, *state.queues.values()):
+        queue.clear()
+    count_work(state)
+    count_queues(state)
+
+
+def count_work(state: State) -> None:
+    """Count what empty applications and nodes have."""
+    shapes = state.types.shapes
+    nodes, applications = state.nodes, state.applications
+    for name, allocation in state.allocations.items():
+        application = applications[allocation.application]
+        application.allocations[name] = allocation
+        usage = application.usage
+        if allocation.node is None:
+            add(usage, shapes[allocation.shape].pairs)
+            continue
+        node = nodes.get(allocation.node)
+        if node is None:  # in the middle of a step that removes it
+            node = state.lost.setdefault(allocation.node, Node(allocation.node, state.width))
+        node.allocations[name] = allocation
+        used = node.used
+        for index, amount in shapes[allocation.shape].pairs:
+            usage[index] += amount
+            used[index] += amount
+    for (name, priority), count in Counter(map(_OF_PRIORITY, state.asks.values())).items():
+        applications[name].priorities[priority] = count
+
+
+def count_queues(state: State) -> None:
+    """Count what is used, waits, was told to go and is claimed in an empty tree, when `count_work` is done."""
+    shapes, queues = state.types.shapes, state.queues
+    for application in state.applications.values():
+        q.use(application.leaf, tuple((index, amount) for index, amount in enumerate(application.usage) if amount))
+    told = [allocation for allocation in state.allocations.values() if allocation.told]
+    for (path, shape), count in Counter(map(_OF_QUEUE, told)).items():
+        q.tell(queues[path], shapes[shape].pairs, count)
+    for (path, shape), count in Counter(map(_OF_QUEUE, state.asks.values())).items():
+        q.wait(queues[path], _times(shapes[shape].pairs, count), count)
+    for ask in map(state.asks.__getitem__, state.preemptions):
+        q.claim(queues[ask.queue], shapes[ask.shape].pairs, 1)
+
+
+_OF_QUEUE = attrgetter("queue", "shape")
+_OF_PRIORITY = attrgetter("application", "priority")
+
+
+def _times(pairs: Pairs, count: int) -> Pairs:
+    return tuple((index, count * amount) for index, amount in pairs)
