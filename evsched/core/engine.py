@@ -67,6 +67,7 @@ class Engine:
             for frame in frames:
                 state.time = frame.time
                 apply_all(state, frame.events)
+                del frame  # its memory serves the next one, which is made before this name is bound anew
 
     # ---------------------------------------------------------------------------------------------------------------- step
 

@@ -56,10 +56,11 @@ def allocation_restored(state: State, event: v.AllocationRestored) -> None:
 
 def allocation_bound(state: State, event: v.AllocationBound) -> None:
     """An ask got its resources."""
-    name, node = event.ask, event.node
+    node = event.node
     if node is not None and node not in state.nodes:
         raise LookupError(node)
-    ask = state.asks.pop(name)
+    ask = state.asks.pop(event.ask)
+    name = ask.id
     application = state.applications[ask.application]
     take_out(state, application, ask)
     shape_index = ask.shape
