@@ -91,6 +91,7 @@ class History:
                     step = reader.accept(record.data, record.position)
                     if step is not None:
                         yield step
+                    del step  # its memory serves the next one, where whoever took it let it go, too
 
     async def end_time(self) -> int:
         """Return the time of the last frame, 0 for an empty log."""
@@ -118,6 +119,7 @@ class History:
                     break
                 apply_step(engine, step)
                 head, ignored = step.head, reader.ignored
+                del step
         behind = ChainReader(head)
         behind.ignored = ignored
         return engine, behind
@@ -139,4 +141,5 @@ class History:
                 apply_step(engine, step, seq)
                 if seq is not None and step.head.next_seq > seq:
                     break
+                del step
         return engine, reader

@@ -81,6 +81,7 @@ class Warm:
                     step = self.reader.accept(data, position)
                     if step is not None:
                         self.apply(step)
+                    del step  # its memory serves the next one
                     if time.monotonic() - begun > SLICE_S:
                         await asyncio.sleep(0)
                         begun = time.monotonic()
