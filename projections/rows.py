@@ -12,7 +12,7 @@ import msgspec
 
 from events import vocabulary as v
 from evsched.core.reducer import apply
-from projections.temporal import Temporal
+from projections.temporal import KEY, Temporal
 
 if TYPE_CHECKING:
     import sqlite3
@@ -182,7 +182,7 @@ class Rows:
                 self.usage.end(seq, time, path)
         for path, values in present.items():
             held = self.queues.open.get(path)
-            if held is None or tuple(held[3:]) != values:
+            if held is None or tuple(held[KEY:]) != values:
                 self.queues.put(seq, time, *values)
 
     def _queue_event(self, event: v.QueueCreated | v.QueueRemoved, time: int) -> None:
@@ -326,7 +326,7 @@ class Rows:
         if node is None:
             if held is not None:
                 self.reservations.end(seq, time, ask)
-        elif held is None or held[4] != node:
+        elif held is None or held[-1] != node:
             self.reservations.put(seq, time, ask, node)
 
     def _preemption_withdrawn(self, event: v.PreemptionWithdrawn, time: int) -> None:

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 OPEN = 2**63 - 1
 """``to_seq`` and ``to_time`` of a row that still holds."""
+
+KEY = 5
+"""Where the values of a row begin, the key first."""
 
 
 class Temporal:
     """One temporal table whose first value column is its key.
 
     Attributes:
-        open: Key to the row that holds now: [id, from_seq, from_time, *values]; the id is 0 before the row is written.
+        open: Key to the row that holds now: [id, from_seq, from_time, to_seq, to_time, *values]; the id is 0 before the row is
+            written.
     """
 
     def __init__(self, table: str, columns: Iterable[str]) -> None:
@@ -30,7 +34,7 @@ class Temporal:
         self.columns = tuple(columns)
         self.open: dict[str, list[Any]] = {}
         self._fresh: dict[str, list[Any]] = {}
-        self._closed: list[tuple[Any, ...]] = []
+        self._closed: list[list[Any]] = []
         self._ends: list[tuple[Any, ...]] = []
         self._next_id = 1
         names = ("id", "from_seq", "from_time", "to_seq", "to_time", *self.columns)
@@ -46,10 +50,10 @@ class Temporal:
         self._next_id = found[0] + 1
         names = ", ".join(self.columns)
         rows = connection.execute(
-            f"SELECT id, from_seq, from_time, {names} FROM {self.table} WHERE to_seq = ?",  # noqa: S608
+            f"SELECT id, from_seq, from_time, to_seq, to_time, {names} FROM {self.table} WHERE to_seq = ?",  # noqa: S608
             (OPEN,),
         )
-        self.open = {row[3]: list(row) for row in rows}
+        self.open = {row[KEY]: list(row) for row in rows}
         self._fresh.clear()
         self._closed.clear()
         self._ends.clear()
@@ -59,7 +63,7 @@ class Temporal:
         key = values[0]
         if key in self.open:
             self.end(seq, time, key)
-        self.open[key] = self._fresh[key] = [0, seq, time, *values]
+        self.open[key] = self._fresh[key] = [0, seq, time, OPEN, OPEN, *values]
 
     def end(self, seq: int, time: int, key: str, outcome: str = "") -> None:
         """End the row of a key; ``outcome`` fills the last column of tables that have one."""
@@ -70,9 +74,10 @@ class Temporal:
         del self._fresh[key]
         if row[1] == seq:
             return  # it held at no moment
+        row[3], row[4] = seq, time
         if self._has_outcome:
             row[-1] = outcome
-        self._closed.append((row[1], row[2], seq, time, *row[3:]))
+        self._closed.append(row)
 
     def flush(self, connection: sqlite3.Connection, *, still_open: bool = True) -> None:
         """Write what changed since the last flush; the caller commits.
@@ -84,14 +89,17 @@ class Temporal:
         if self._ends:
             connection.executemany(self._end_outcome if self._has_outcome else self._end, self._ends)
             self._ends.clear()
-        if self._closed:
-            connection.executemany(self._insert, [(number, *row) for number, row in enumerate(self._closed, self._next_id)])
-            self._next_id += len(self._closed)
-            self._closed.clear()
-        if self._fresh and still_open:
-            for row in self._fresh.values():
-                row[0] = self._next_id
-                self._next_id += 1
-            rows = [(row[0], row[1], row[2], OPEN, OPEN, *row[3:]) for row in self._fresh.values()]
-            connection.executemany(self._insert, rows)
+        self._write(connection, self._closed)
+        self._closed.clear()
+        if still_open:
+            self._write(connection, self._fresh.values())
             self._fresh.clear()
+
+    def _write(self, connection: sqlite3.Connection, rows: Collection[list[Any]]) -> None:
+        """Give each row its id, and write it."""
+        if not rows:
+            return
+        for number, row in enumerate(rows, self._next_id):
+            row[0] = number
+        self._next_id += len(rows)
+        connection.executemany(self._insert, rows)
