@@ -3,15 +3,15 @@
 ::
 
     StreamError
-    ├── CallerError               the program that calls us
+    ├── CallerError               the program that calls us, or a file that it named
     │   ├── ProposalTooLarge
     │   ├── ReadOnly
-    │   └── UnknownScheme
-    ├── ConfigurationError        who set the broker, the file or the credentials up
+    │   ├── UnknownScheme
+    │   └── CredentialsUnusable
+    ├── ConfigurationError        who set the broker, the log or the rights up
     │   ├── StreamMissing
     │   ├── StreamExists
     │   ├── TopicMisconfigured
-    │   ├── CredentialsUnusable
     │   └── AccessDenied
     ├── LogDamaged                the log itself: it was altered, cut, mixed up or replaced
     │   └── PositionLost
@@ -34,7 +34,7 @@ class StreamError(Exception):
 
 
 class CallerError(StreamError):
-    """The caller asked for something that cannot be."""
+    """The caller asked for something that cannot be, or named a file that does not hold what it should."""
 
 
 class ProposalTooLarge(CallerError):
@@ -74,6 +74,19 @@ class UnknownScheme(CallerError):
     def __init__(self, url: str, expected: str) -> None:
         self.url, self.expected = url, expected
         super().__init__(f"address {url}: not understood, expected {expected}")
+
+
+class CredentialsUnusable(CallerError):
+    """A file with certificates or a key is missing, or does not hold what it should; nothing was connected.
+
+    Attributes:
+        file: Its path.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, file: str, reason: str) -> None:
+        self.file, self.reason = file, reason
+        super().__init__(f"credentials {file}: {reason}")
 
 
 class ConfigurationError(StreamError):
@@ -118,19 +131,6 @@ class TopicMisconfigured(ConfigurationError):
     def __init__(self, topic: str, setting: str, found: str, expected: str) -> None:
         self.topic, self.setting, self.found, self.expected = topic, setting, found, expected
         super().__init__(f"topic {topic}: {setting} is {found}, expected {expected}")
-
-
-class CredentialsUnusable(ConfigurationError):
-    """A file with certificates or a key is missing, or does not hold what it should; nothing was connected.
-
-    Attributes:
-        file: Its path.
-        reason: What is wrong with it.
-    """
-
-    def __init__(self, file: str, reason: str) -> None:
-        self.file, self.reason = file, reason
-        super().__init__(f"credentials {file}: {reason}")
 
 
 class AccessDenied(ConfigurationError):

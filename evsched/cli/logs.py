@@ -14,7 +14,7 @@ from urllib.parse import quote
 from cyclopts import Group, Parameter
 
 from events.chain import ChainReader, Step
-from events.errors import CallerError, CredentialsUnusable, StreamError, StreamMissing, UnknownScheme
+from events.errors import CallerError, StreamError, StreamMissing, UnknownScheme
 from events.streams import EventLog, Streams, open_log, open_streams
 from events.streams.reading import read_steps
 from events.streams.security import KafkaSecurity
@@ -178,4 +178,4 @@ def as_command_error(error: StreamError) -> CommandError:
     if isinstance(error, UnknownScheme):
         return CommandError(f"--log {error.url}: not understood, expected {ADDRESSES}")
     hint = f" ({MAKERS})" if isinstance(error, StreamMissing) else ""
-    return CommandError(f"{error}{hint}", MISUSE if isinstance(error, CallerError | CredentialsUnusable) else UNREACHABLE)
+    return CommandError(f"{error}{hint}", MISUSE if isinstance(error, CallerError) else UNREACHABLE)

@@ -20,6 +20,11 @@ MISTAKES = {
     "a log that is not there": (["status", "--log", "nope.db"], 3, "nope.db: does not exist, create it first (`evsched run`"),
     "an address of no kind": (["status", "--log", "nope"], 2, "--log nope: not understood, expected kafka://"),
     "a broker that is not there": (["status", "--log", "kafka://127.0.0.1:9/x"], 3, "stream x-log: unreachable"),
+    "a certificate that is not there": (
+        ["status", "--log", "kafka://127.0.0.1:9/x", "--kafka-protocol", "SSL", "--kafka-ca-file", "nope.pem"],
+        2,
+        "credentials nope.pem: cannot be read: No such file",
+    ),
     "an exported log that is none": (["verify", "--log", "text.jsonl"], 3, "line 1 of the file is not the beginning"),
     "a text for a log": (["status", "--log", "text.db"], 3, "text.db: SQLITE_NOTADB"),
     "nobody of that name": (["explain", "nobody", "--log", "demo.db"], 1, "nothing is called nobody"),

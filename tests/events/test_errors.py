@@ -10,10 +10,10 @@ EXAMPLES = {
     errors.ProposalTooLarge("p", 9, 5): "proposal p: has 9 bytes, at most 5 are taken",
     errors.ReadOnly("x.jsonl"): "log x.jsonl: can only be read",
     errors.UnknownScheme("a://b", "c://d"): "address a://b: not understood, expected c://d",
+    errors.CredentialsUnusable("ca.pem", "gone"): "credentials ca.pem: gone",
     errors.StreamMissing("t"): "stream t: does not exist, create it first",
     errors.StreamExists("t", 4): "log t: already holds 4 records, expected none",
     errors.TopicMisconfigured("t", "s", "1", "2"): "topic t: s is 1, expected 2",
-    errors.CredentialsUnusable("ca.pem", "gone"): "credentials ca.pem: gone",
     errors.AccessDenied("t", "no"): "stream t: access denied: no",
     errors.LogDamaged(7, "hole"): "log: damaged at position 7: hole",
     errors.LogDamaged(-1, "hole"): "log: damaged: hole",
@@ -47,9 +47,9 @@ def test_there_is_an_example_of_every_error() -> None:
 @pytest.mark.parametrize(
     ("fault", "kinds"),
     [
-        (errors.CallerError, (errors.ProposalTooLarge, errors.ReadOnly, errors.UnknownScheme)),
+        (errors.CallerError, (errors.ProposalTooLarge, errors.ReadOnly, errors.UnknownScheme, errors.CredentialsUnusable)),
         (errors.ConfigurationError, (errors.StreamMissing, errors.StreamExists, errors.TopicMisconfigured)),
-        (errors.ConfigurationError, (errors.CredentialsUnusable, errors.AccessDenied)),
+        (errors.ConfigurationError, (errors.AccessDenied,)),
         (errors.EnvironmentFault, (errors.LogUnreachable, errors.LogBusy, errors.LogFull)),
         (errors.NotLeading, (errors.LeadershipLost, errors.OutcomeUnknown)),
         (errors.LogDamaged, (errors.PositionLost,)),
