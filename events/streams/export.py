@@ -3,6 +3,11 @@
 The first line tells what it is: ``{"format": "evsched-log", "version": 1, "log_id": …, "partition": …}``. Each further line is
 one record: ``{"position": …, "hash": …, "data": …}``, where ``data`` is the frame's JSON text as it stands in the log, byte for
 byte, and ``hash`` that of these bytes. Void frames are kept too: an export proves what was in the log.
+
+An import that dies leaves a beginning of the file in its target. So the target itself tells how far it came: as long as it holds
+what the file does, record for record, importing goes on behind it; whatever else it holds is refused before anything is written.
+An append of which nobody knows the outcome ends the import, and the next one reads what became of it. Positions are no identity:
+a broker may leave holes.
 """
 
 from __future__ import annotations
@@ -11,8 +16,9 @@ import asyncio
 import io
 import os
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 import zstandard
@@ -77,22 +83,97 @@ async def export_log(log: EventLog, path: Path) -> int:
     return count
 
 
-async def import_log(path: Path, log: EventLog) -> int:
-    """Append all records of an exported log to an empty one, byte for byte, and return their number.
+class Imported(NamedTuple):
+    """What an import found and did.
+
+    Attributes:
+        records: How many the log holds now: all of the file.
+        there: How many of them it held before.
+    """
+
+    records: int
+    there: int
+
+
+class TargetDiffers(StreamExists):
+    """The log holds something else than a beginning of the file, so nothing was written.
+
+    Attributes:
+        number: Of the first record that differs, from 1 on.
+        position: Where it stands.
+        found: Its hash.
+        expected: Hash of the file's record of that number; empty: the file has no more.
+    """
+
+    def __init__(self, log: EventLog, end: int, number: int, found: Record, expected: Record | None) -> None:
+        super().__init__(log.name, end)
+        self.number, self.position, self.found = number, found.position, frame_hash(found.data)
+        self.expected = "" if expected is None else frame_hash(expected.data)
+
+    def __str__(self) -> str:
+        """Return place, found and expected."""
+        wanted = f"{self.expected} as in the file" if self.expected else "none, as the file ends before it"
+        return f"log {self.name}: record {self.number} at position {self.position} has hash {self.found}, expected {wanted}"
+
+
+async def import_log(path: Path, log: EventLog) -> Imported:
+    """Append those records of an exported log that another log does not hold yet, byte for byte.
+
+    Called again after a cancellation, the death of the process, or an error of the environment, it goes on where it was. Nobody
+    else may write to the log meanwhile.
 
     Raises:
-        StreamExists: The log is not empty.
-        LogDamaged: The file is.
+        TargetDiffers: The log does not hold a beginning of the file; nothing was written.
+        LogDamaged: The file is, or somebody else wrote to the log too.
+        OutcomeUnknown: A record may have been written, or may yet be.
     """
-    end = await log.end()
-    if end:
-        raise StreamExists(log.name, end)
-    count = 0
-    async for batch in ExportedLog(path).read():
-        for record in batch:
-            await log.append(record.data)
+    async with aclosing(_records(ExportedLog(path))) as lines:
+        there, last = await _compare(log, lines)
+        count = there
+        async for line in lines:
+            position = await log.append(line.data)
             count += 1
-    return count
+            if position != last + 1:
+                await _must_follow(log, last, position, count)
+            last = position
+    return Imported(count, there)
+
+
+async def _compare(log: EventLog, lines: AsyncGenerator[Record, None]) -> tuple[int, int]:
+    """Return how many records the log holds and the position of the last; so many lines were read, and are the same."""
+    count, last = 0, BEFORE_FIRST
+    async with aclosing(_records(log)) as records:
+        async for record in records:
+            count += 1
+            line = await anext(lines, None)
+            if line is None or line.data != record.data:
+                raise TargetDiffers(log, await log.end(), count, record, line)
+            last = record.position
+    return count, last
+
+
+async def _must_follow(log: EventLog, last: int, position: int, number: int) -> None:
+    """Raise LogDamaged when between our last record and the one just written there is another one, and not only a hole.
+
+    It may be somebody else's, or our own of an import before, of which the broker had not told that it came.
+    """
+    async with aclosing(_records(log, last)) as records:
+        async for record in records:
+            if record.position == position:
+                return
+            raise LogDamaged(
+                position,
+                f"record {number} of the file came to stand there, expected right behind position {last}: "
+                f"meanwhile something else was written at position {record.position}; import into a new log",
+            )
+    raise PositionLost(position, f"record {number} of the file was written there just now and is not in the log")
+
+
+async def _records(log: EventLog, after: int = BEFORE_FIRST) -> AsyncGenerator[Record, None]:
+    async with aclosing(log.read(after)) as batches:
+        async for batch in batches:
+            for record in batch:
+                yield record
 
 
 class ExportedLog:
@@ -244,4 +325,4 @@ class _lines:  # noqa: N801 - reads as a function
             self._raw.close()
 
 
-__all__ = ["SUFFIXES", "ExportHeader", "ExportLine", "ExportedLog", "export_log", "import_log"]
+__all__ = ["SUFFIXES", "ExportHeader", "ExportLine", "ExportedLog", "Imported", "TargetDiffers", "export_log", "import_log"]

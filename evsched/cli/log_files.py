@@ -9,9 +9,9 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from events.errors import AccessDenied, StreamError
+from events.errors import AccessDenied, EnvironmentFault, OutcomeUnknown, StreamError
 from events.streams.export import SUFFIXES, ExportedLog, export_log, import_log
-from evsched.cli.answers import DONE, NO, CommandError, emit, say
+from evsched.cli.answers import DONE, NO, UNREACHABLE, CommandError, emit, say
 from evsched.cli.log import app
 from evsched.cli.logs import HERE, Where, as_command_error, log_of, streams_of
 from evsched.cli.options import Json
@@ -64,7 +64,10 @@ async def export(
 
 @app.command(name="import")
 async def import_(file: Path, /, *, where: Where = HERE) -> None:
-    """Write an exported log into an empty one, byte for byte, after checking that all of the file holds together.
+    """Write an exported log into a new one, byte for byte, after checking that all of the file holds together.
+
+    Run it again when it was interrupted: it compares the records that are there already with the file and goes on behind them. A
+    log that holds anything else is refused, and nothing is written to it.
 
     **Example**
 
@@ -72,7 +75,7 @@ async def import_(file: Path, /, *, where: Where = HERE) -> None:
 
     Args:
         file: As `log export` wrote it.
-        where: Which log; it must be empty.
+        where: Which log; empty, or with a beginning of the file. Nobody else may write to it meanwhile.
     """
     if file.exists() and not file.is_file():  # noqa: ASYNC240 - before anything runs beside it
         raise CommandError(f"{file}: can be read only once, expected a file: it is checked before anything of it is written")
@@ -81,8 +84,13 @@ async def import_(file: Path, /, *, where: Where = HERE) -> None:
     except StreamError as error:
         raise as_command_error(error) from error
     async with streams_of(where, create=True) as streams:
-        count = await import_log(file, streams.log)
-    say(f"{streams.log.name}: {count} records, frame {report.frames}, hash {report.hash}")
+        try:
+            done = await import_log(file, streams.log)
+        except (EnvironmentFault, OutcomeUnknown) as error:
+            raise CommandError(f"{error} (run it again and it goes on where it was)", UNREACHABLE) from error
+    if done.there:
+        say(f"{'all ' if done.there == done.records else ''}{done.there} records were there already")
+    say(f"{streams.log.name}: {done.records} records, frame {report.frames}, hash {report.hash}")
 
 
 @app.command

@@ -5,7 +5,9 @@ import json
 
 import pytest
 
+from events.errors import LogFull, OutcomeUnknown
 from events.streams import open_streams
+from events.streams.sqlite import SqliteLog
 from evsched.cli.main import run
 from tests.replays.logs import exported, sealed, story
 
@@ -24,9 +26,31 @@ def document(capsys):
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
+def records(url):
+    """Return the bytes of the records of a log."""
+
+    async def read():
+        async with open_streams(url) as streams:
+            return [record.data async for batch in streams.log.read() for record in batch]
+
+    return asyncio.run(read())
+
+
+def write(url, frames):
+    """Write these to a log, which is made if it is missing."""
+
+    async def append():
+        async with open_streams(url) as streams:
+            await streams.log.create()
+            for data in frames:
+                await streams.log.append(data)
+
+    asyncio.run(append())
+
+
 def test_what_is_imported_is_the_same_log(log, tmp_path, capsys):
-    """The same hashes and digest; verify passes; a log that holds something takes nothing."""
-    url, path = log
+    """The same hashes and digest; verify passes."""
+    url, _ = log
     reports = []
     for address in log:
         assert run(["log", "check", "--json", "--decide", "--log", address]) == 0
@@ -36,7 +60,57 @@ def test_what_is_imported_is_the_same_log(log, tmp_path, capsys):
     kept = reports[0]["hash"]
     assert run(["verify", "--log", url, "--known", kept]) == 0
     assert run(["log", "check", "--log", url, "--known", "0" * 32, "--known", kept]) == 3
-    assert run(["log", "import", path, "--log", url]) == 3
+
+
+def test_an_interrupted_import_is_run_again(log, tmp_path, capsys):
+    """It says how much was there already, and what is in the log now; once more is no error."""
+    whole = records(log[0])
+    url = f"sqlite:///{tmp_path / 'half.db'}"
+    write(url, whole[:4])
+    capsys.readouterr()
+    for there in ("4", f"all {len(whole)}"):
+        assert run(["log", "import", log[1], "--log", url]) == 0
+        said = capsys.readouterr().err.splitlines()
+        assert said[0] == f"{there} records were there already"
+        assert said[1].startswith(f"half.db/0: {len(whole)} records, frame {len(whole)}, hash ")
+        assert records(url) == whole
+
+
+def test_a_log_that_is_no_beginning_of_the_file_takes_nothing(log, tmp_path, capsys):
+    """Whether it differs or is longer: place, found and expected are said."""
+    whole = records(log[0])
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    write(url, [whole[0], whole[2]])
+    write(log[0], [whole[1]])
+    last = len(whole) + 1
+    for address, said in ((url, "record 2 at position 1 has hash "), (log[0], f"record {last} at position {last - 1} has hash ")):
+        before = records(address)
+        assert run(["log", "import", log[1], "--log", address]) == 3
+        err = capsys.readouterr().err
+        assert said in err
+        assert "expected " in err
+        assert records(address) == before
+
+
+def test_an_import_that_fails_on_the_way_says_what_to_do(log, tmp_path, capsys, monkeypatch):
+    """Whether there was no room or no answer: the same command goes on."""
+    url = f"sqlite:///{tmp_path / 'half.db'}"
+    append, faults = SqliteLog.append, [None, None, LogFull("half.db", "no"), None, OutcomeUnknown("half.db", "no answer")]
+
+    async def failing(self, data):
+        fault = faults.pop(0) if faults else None
+        if fault is not None:
+            raise fault
+        return await append(self, data)
+
+    monkeypatch.setattr(SqliteLog, "append", failing)
+    for there in (2, 3):
+        assert run(["log", "import", log[1], "--log", url]) == 3
+        assert "(run it again and it goes on where it was)" in capsys.readouterr().err
+        assert records(url) == records(log[0])[:there]
+    assert run(["log", "import", log[1], "--log", url]) == 0
+    assert "3 records were there already" in capsys.readouterr().err
+    assert records(url) == records(log[0])
 
 
 def test_a_damaged_file_is_not_imported_at_all(log, tmp_path, capsys):
@@ -68,13 +142,7 @@ def test_a_log_without_names_verifies_and_names_nobody(log, tmp_path, capsys):
 
 def test_void_frames_are_counted_and_named(log, capsys):
     """A frame of a term that was superseded is passed over, and check says by which rule."""
-
-    async def write_stale():
-        async with open_streams(log[0]) as streams:
-            first = [record async for batch in streams.log.read() for record in batch][1]
-            await streams.log.append(first.data)
-
-    asyncio.run(write_stale())
+    write(log[0], [records(log[0])[1]])
     assert run(["log", "check", "--log", log[0]]) == 0
     out = capsys.readouterr().out
     assert "1 void frames passed over" in out

@@ -2,6 +2,7 @@
 
 ``crash PATH N WHEN``: leads, writes step ``a``, then step ``b``, dying ``before`` or ``after`` its N-th database operation. Says
 ``done`` once the step is acknowledged, and the number of operations that writing it takes.
+``load PATH FILE N``: imports an exported log, dying after its N-th database operation; says ``done`` when it needed no more.
 ``create PATH…``: for each of these files: says ``ready``, waits for a line, makes the file and proposes an input.
 ``propose PATH``: proposes one input, reads the log, says how many frames it found and whether it would checkpoint.
 """
@@ -10,11 +11,13 @@ import asyncio
 import os
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import aiosqlite
 
 from events.streams import open_streams
+from events.streams.export import import_log
 from events.vocabulary import NodeRemoved
 from tests.events.world import lead, records_of, write
 
@@ -59,6 +62,16 @@ async def crash(path: str, number: str, when: str) -> None:
         os._exit(9)
 
 
+async def load(path: str, file: str, number: str) -> None:
+    """See the top of this module."""
+    async with open_streams(f"sqlite://{path}") as streams:
+        await streams.log.create()
+        die_at(int(number), "after")
+        await import_log(Path(file), streams.log)
+        say("done")
+        os._exit(9)
+
+
 async def create(*paths: str) -> None:
     """See the top of this module."""
     for path in paths:
@@ -80,4 +93,4 @@ async def propose(path: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run({"crash": crash, "create": create, "propose": propose}[sys.argv[1]](*sys.argv[2:]))
+    asyncio.run({"crash": crash, "load": load, "create": create, "propose": propose}[sys.argv[1]](*sys.argv[2:]))

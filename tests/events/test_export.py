@@ -10,7 +10,7 @@ import zstandard
 from events import errors
 from events.frame import frame_hash
 from events.streams import Record, open_log, open_streams
-from events.streams.export import ExportedLog, export_log, import_log
+from events.streams.export import ExportedLog, Imported, export_log, import_log
 from tests.events.world import Wrapped, lead, records_of, steps_of, write
 
 
@@ -132,5 +132,5 @@ async def test_an_empty_log_makes_an_empty_export(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     async with open_streams("memory://") as streams, open_streams("memory://") as other:
         assert await export_log(streams.log, path) == 0
-        assert await import_log(path, other.log) == 0
+        assert await import_log(path, other.log) == Imported(0, 0)
     assert await ExportedLog(path).end() == 0
