@@ -1,10 +1,10 @@
 """The state of one cluster partition: the fold of its log.
 
-Only `evsched.core.reducer` writes to it. What a snapshot holds is the truth (`evsched.core.snapshot`); everything else here can be
-made anew from it. Tallies (usage along the queue paths, what runs on a node) are kept as events are applied, unless nobody looks
-before the end of a replay (`evsched.core.tallies`). Four larger indices serve decisions alone and exist only from their first use
-on: `columns` (free space of nodes), `order` (who is next), `victims` (who could go) and `limits` (what users and groups use). They
-are told what changed while tallies are kept.
+Only `evsched.core.reducer` writes to it. What a snapshot holds is the truth (`evsched.core.snapshot`); everything else here can
+be made anew from it. Tallies (usage along the queue paths, what runs on a node) are kept as events are applied, unless nobody
+looks before the end of a replay (`evsched.core.tallies`). Four larger indices serve decisions alone and exist only from their
+first use on: `columns` (free space of nodes), `order` (who is next), `victims` (who could go) and `limits` (what users and groups
+use). They are told what changed while tallies are kept.
 """
 
 from __future__ import annotations
