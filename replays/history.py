@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 def apply_step(engine: Engine, step: Step, until_seq: int | None = None) -> None:
     """Apply the events of a step, those after ``until_seq`` not; compare the digests it carries.
 
+    Where no event is applied, no time passes either.
+
     Raises:
         LogDamaged: See `apply_recorded`.
     """
     whole = until_seq is None or step.head.next_seq - 1 <= until_seq
     events = step.events if whole else [event for event in step.events if until_seq is not None and event.seq <= until_seq]
-    apply_recorded(engine, events, step.time, step.head.position)
+    if events:
+        apply_recorded(engine, events, step.time, step.head.position)
     if whole:
         engine.state.time = step.time
 
@@ -135,6 +138,8 @@ class History:
         seq, time = await self._bounds(moment)
         engine, reader = await self.start(seq, time)
         with uncounted(engine.state):
+            if seq == reader.head.next_seq - 1:
+                return engine, reader
             async for step in self.steps(reader):
                 if time is not None and step.time > time:
                     break
