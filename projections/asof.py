@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import aiosql
 import msgspec
 
+from evsched.core.timers import PAUSE
 from projections.rows import text
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ Answers = dict[str, Rows]
 
 _queries = aiosql.from_path(Path(__file__).parent / "sql" / "asof.sql", "sqlite3")
 
-TABLES = ("queues", "usage", "nodes", "applications", "asks", "allocations", "reservations", "configuration")
+TABLES = ("queues", "usage", "nodes", "applications", "asks", "allocations", "reservations", "pauses", "configuration")
 
 
 def seq_at_time(connection: sqlite3.Connection, time: int) -> int:
@@ -75,6 +76,10 @@ def from_state(state: State) -> Answers:
             for a in state.allocations.values()
         ),
         "reservations": sorted(state.reservations.items()),
+        "pauses": sorted(
+            (name, state.applications[name].leaf.path, until, state.timers.armed[f"{PAUSE}:{name}"].cause)
+            for name, until in state.paused.items()
+        ),
         "configuration": []
         if state.configuration is None
         else [(msgspec.to_builtins(state.configuration)["format"], text(state.configuration))],

@@ -29,7 +29,7 @@ from projections.rows import Rows
 if TYPE_CHECKING:
     from events.chain import Step
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 KEEP_STATE_EVERY = 200_000
 """After how many events the folded state is written along."""
 FLUSH_EVERY = 50_000

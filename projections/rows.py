@@ -76,9 +76,10 @@ class Rows:
              "quota_of", "outcome"),
         )  # fmt: skip
         self.reservations = Temporal("reservations", ("ask", "node"))
+        self.pauses = Temporal("pauses", ("application", "queue", "until", "asks", "threshold", "outcome"))
         self.temporal = (
             self.configurations, self.queues, self.usage, self.nodes, self.applications, self.asks, self.allocations,
-            self.reservations,
+            self.reservations, self.pauses,
         )  # fmt: skip
         self._growing: dict[str, list[tuple[Any, ...]]] = {table: [] for table in GROWING}
         self._shape_text: dict[int, str] = {}
@@ -246,6 +247,9 @@ class Rows:
         self.asks.end(seq, time, ask.id, outcome)
         if ask.id in self.reservations.open:
             self.reservations.end(seq, time, ask.id)
+        if self.pauses.open and ask.application in self.pauses.open and ask.application not in self.state.paused:
+            # A pause ends with the last ask of its application, and no event of its own says so.
+            self.pauses.end(seq, time, ask.application, f"last ask {outcome}")
 
     def _allocation(self, allocation: Allocation, seq: int, time: int) -> None:
         self.allocations.put(
@@ -295,6 +299,16 @@ class Rows:
         self.reservations.end(event.seq, time, event.ask)
 
     # --------------------------------------------------------------------------------------------------------- decisions
+
+    def _paused(self, event: v.ApplicationPaused, time: int) -> None:
+        apply(self.state, event)
+        leaf = self.state.applications[event.application].leaf
+        threshold = leaf.settings.backoff_asks
+        self.pauses.put(event.seq, time, event.application, leaf.path, event.until, event.asks, threshold, "")
+
+    def _resumed(self, event: v.ApplicationResumed, time: int) -> None:
+        apply(self.state, event)
+        self.pauses.end(event.seq, time, event.application, "configuration" if event.due is None else "time over")
 
     def _victims(
         self, event: v.PreemptionDecided | v.QuotaPreemptionDecided, time: int, *, for_ask: str | None, for_queue: str, kind: str
@@ -378,6 +392,8 @@ _HANDLERS: dict[type, Callable[[Rows, Any, int], None]] = {
     v.AllocationBound: Rows._bound,  # noqa: SLF001
     v.AllocationRestored: Rows._restored,  # noqa: SLF001
     v.AllocationReleased: Rows._released,  # noqa: SLF001
+    v.ApplicationPaused: Rows._paused,  # noqa: SLF001
+    v.ApplicationResumed: Rows._resumed,  # noqa: SLF001
     v.NodeReserved: Rows._reserved,  # noqa: SLF001
     v.ReservationRestored: Rows._reserved,  # noqa: SLF001
     v.ReservationReleased: Rows._unreserved,  # noqa: SLF001

@@ -26,7 +26,7 @@ from replays.history import History
 from replays.moments import format_time
 
 _AMOUNTS = frozenset({"usage", "pending", "resources", "guaranteed", "maximum", "target", "unmet"})
-_TIMES = frozenset({"time", "from_time", "to_time", "due", "created"})
+_TIMES = frozenset({"time", "from_time", "to_time", "due", "created", "until"})
 _OPTIONS = {"queue": "--queue", "from_seq": "--from", "to_seq": "--to", "seq": "--at", "of": "--of"}
 
 

@@ -22,6 +22,9 @@ FROM allocations WHERE from_seq <= :seq AND to_seq > :seq ORDER BY allocation;
 -- name: reservations_at(seq)
 SELECT ask, node FROM reservations WHERE from_seq <= :seq AND to_seq > :seq ORDER BY ask;
 
+-- name: pauses_at(seq)
+SELECT application, queue, until, from_seq FROM pauses WHERE from_seq <= :seq AND to_seq > :seq ORDER BY application;
+
 -- name: configuration_at(seq)
 SELECT format, configuration FROM configurations WHERE from_seq <= :seq AND to_seq > :seq;
 

@@ -1,6 +1,8 @@
 -- Ready audit questions. Parameters: :from_seq and :to_seq (included, excluded) stand for the window of time, :seq for a moment,
 -- :queue is a path or NULL for all (queues below it count too), :of an id, :limit the most rows, :bucket how many events share a
 -- row of the counting tables, :earliest from when on waiting counts. The first comment line of a query is its sentence; lines `column: meaning` follow. NAME_leaf is how NAME is asked about one leaf, where that is quicker otherwise.
+-- Which pauses were on at a moment is found by their length in events: one whose length has so many digits can only have begun within the
+-- reach of that number. So whoever asks about the middle of a long log does not walk through all pauses before it, or behind.
 
 -- name: who_preempted(queue, from_seq, to_seq, limit)
 -- Which allocations of a queue were told to go, for whom and by what right.
@@ -138,13 +140,17 @@ ORDER BY a.created, a.ask LIMIT :limit;
 -- seq: of the event that brought it about
 -- from_time: since when it held
 -- to_time: until when
--- what: waiting, reserved, running or told to go
+-- what: waiting, reserved, running or told to go; paused: its application was, while it waited
 -- queue: its queue
 -- node: where it runs, or for it kept
--- detail: the ask or queue it makes room for
+-- detail: the ask or queue it makes room for, or the application that was paused
 -- outcome: how it ended
 SELECT * FROM (
     SELECT from_seq AS seq, from_time, to_time, 'waiting' AS what, queue, NULL AS node, '' AS detail, outcome FROM asks WHERE ask = :of
+    UNION ALL
+    SELECT max(p.from_seq, a.from_seq), max(p.from_time, a.from_time), min(p.to_time, a.to_time), 'paused', p.queue, NULL,
+           p.application, CASE WHEN p.to_seq > a.to_seq THEN '' ELSE p.outcome END
+    FROM asks a JOIN pauses p ON p.application = a.application AND p.from_seq < a.to_seq AND p.to_seq > a.from_seq WHERE a.ask = :of
     UNION ALL
     SELECT from_seq, from_time, to_time, 'reserved', NULL, node, '', '' FROM reservations WHERE ask = :of
     UNION ALL
@@ -214,6 +220,73 @@ ORDER BY from_seq, queue LIMIT :limit;
 SELECT time, queue, action, coalesce(at, due) AS due, target, unmet, victims, reason, seq
 FROM quota_actions
 WHERE seq >= :from_seq AND seq < :to_seq AND (:queue IS NULL OR +queue = :queue OR (+queue > :queue || '.' AND +queue < :queue || '/'))
+ORDER BY seq LIMIT :limit;
+
+-- name: pauses(queue, from_seq, to_seq, limit)
+-- Which applications were paused, until when, and why.
+-- from_time: since when it was not looked at
+-- to_time: until when
+-- application: the application
+-- queue: its queue
+-- until: when the pause was to end
+-- asks: how many of its asks fitted on no node
+-- threshold: how many are too many, by the queue's application.unschedasks.backoff
+-- outcome: how it ended, which is time over, configuration, last ask bound or last ask withdrawn
+-- seq: of the event that paused it
+WITH RECURSIVE lengths (digits, reach) AS (
+    SELECT 1, 10 UNION ALL SELECT 19, 9223372036854775807 UNION ALL SELECT digits + 1, reach * 10 FROM lengths WHERE digits < 18
+)
+SELECT from_time, to_time, application, queue, until, asks, threshold, outcome, seq
+FROM (
+    SELECT from_time, to_time, application, queue, until, asks, threshold, outcome, from_seq AS seq
+    FROM lengths CROSS JOIN pauses
+    ON length(to_seq - from_seq) = digits AND from_seq > :from_seq - reach AND from_seq < :from_seq AND to_seq > :from_seq
+    WHERE (:queue IS NULL OR +queue = :queue OR (+queue > :queue || '.' AND +queue < :queue || '/'))
+    UNION ALL
+    SELECT * FROM (
+        SELECT from_time, to_time, application, queue, until, asks, threshold, outcome, from_seq AS seq
+        FROM pauses
+        WHERE from_seq >= :from_seq AND from_seq < :to_seq AND (:queue IS NULL OR +queue = :queue OR (+queue > :queue || '.' AND +queue < :queue || '/'))
+        ORDER BY from_seq LIMIT :limit
+    )
+)
+ORDER BY seq LIMIT :limit;
+
+-- name: pauses_leaf(queue, from_seq, to_seq, limit)
+WITH RECURSIVE lengths (digits, reach) AS (
+    SELECT 1, 10 UNION ALL SELECT 19, 9223372036854775807 UNION ALL SELECT digits + 1, reach * 10 FROM lengths WHERE digits < 18
+)
+SELECT from_time, to_time, application, queue, until, asks, threshold, outcome, seq
+FROM (
+    SELECT from_time, to_time, application, queue, until, asks, threshold, outcome, from_seq AS seq
+    FROM lengths CROSS JOIN pauses
+    ON length(to_seq - from_seq) = digits AND from_seq > :from_seq - reach AND from_seq < :from_seq AND to_seq > :from_seq
+    WHERE +queue = :queue
+    UNION ALL
+    SELECT * FROM (
+        SELECT from_time, to_time, application, queue, until, asks, threshold, outcome, from_seq AS seq
+        FROM pauses WHERE queue = :queue AND from_seq >= :from_seq AND from_seq < :to_seq
+        ORDER BY from_seq LIMIT :limit
+    )
+)
+ORDER BY seq LIMIT :limit;
+
+-- name: paused_at(queue, seq, limit)
+-- Which applications were paused at a moment, and until when they were to be.
+-- application: the application
+-- queue: its queue
+-- from_time: since when it was not looked at
+-- until: when the pause was to end
+-- asks: how many of its asks fitted on no node
+-- threshold: how many are too many, by the queue's application.unschedasks.backoff
+-- seq: of the event that paused it
+WITH RECURSIVE lengths (digits, reach) AS (
+    SELECT 1, 10 UNION ALL SELECT 19, 9223372036854775807 UNION ALL SELECT digits + 1, reach * 10 FROM lengths WHERE digits < 18
+)
+SELECT application, queue, from_time, until, asks, threshold, from_seq AS seq
+FROM lengths CROSS JOIN pauses
+    ON length(to_seq - from_seq) = digits AND from_seq > :seq - reach AND from_seq <= :seq AND to_seq > :seq
+    WHERE (:queue IS NULL OR +queue = :queue OR (+queue > :queue || '.' AND +queue < :queue || '/'))
 ORDER BY seq LIMIT :limit;
 
 -- name: rejected_inputs(from_seq, to_seq, limit)

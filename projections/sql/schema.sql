@@ -55,6 +55,11 @@ CREATE TABLE reservations (
     id INTEGER PRIMARY KEY, from_seq INTEGER NOT NULL, from_time INTEGER NOT NULL, to_seq INTEGER NOT NULL, to_time INTEGER NOT NULL,
     ask TEXT NOT NULL, node TEXT NOT NULL
 );
+CREATE TABLE pauses (
+    id INTEGER PRIMARY KEY, from_seq INTEGER NOT NULL, from_time INTEGER NOT NULL, to_seq INTEGER NOT NULL, to_time INTEGER NOT NULL,
+    application TEXT NOT NULL, queue TEXT NOT NULL, until INTEGER NOT NULL, asks INTEGER NOT NULL, threshold INTEGER NOT NULL,
+    outcome TEXT NOT NULL
+);
 CREATE TABLE preemptions (
     seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, due INTEGER, ask TEXT NOT NULL, application TEXT NOT NULL, queue TEXT NOT NULL,
     priority INTEGER NOT NULL, node TEXT, algorithm TEXT NOT NULL, cut INTEGER NOT NULL, waited_ms INTEGER NOT NULL
@@ -97,6 +102,10 @@ CREATE INDEX ask_by_end ON asks (to_seq);
 CREATE INDEX ask_waiting ON asks (created, ask) WHERE to_seq = 9223372036854775807;
 CREATE INDEX allocation_by_id ON allocations (allocation, from_seq);
 CREATE INDEX reservation_by_ask ON reservations (ask, from_seq);
+CREATE INDEX pause_by_application ON pauses (application, from_seq);
+CREATE INDEX pause_by_queue ON pauses (queue, from_seq);
+CREATE INDEX pause_by_seq ON pauses (from_seq);
+CREATE INDEX pause_by_length ON pauses (length(to_seq - from_seq), from_seq);
 CREATE INDEX preemption_by_queue ON preemptions (queue, seq);
 CREATE INDEX victim_by_allocation ON victims (allocation, seq);
 CREATE INDEX victim_by_queue ON victims (queue, seq);

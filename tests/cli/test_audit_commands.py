@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from projections.audit import questions
 from tests.core.histories import START
 from tests.replays.logs import exported, sealed, story
 
+PAUSES = Path(__file__).resolve().parents[2] / "docs" / "examples" / "pauses.jsonl"
 LOSSES = """
 -- name: create_schema#
 CREATE TABLE losses (queue TEXT PRIMARY KEY, lost INTEGER NOT NULL);
@@ -93,7 +95,7 @@ def test_every_question_is_answered_for_people_for_programs_and_as_csv(url, ques
     assert run([*call, "--csv"]) == 0
     table = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert len(table) == len(rows)
-    assert rows or question == "still-waiting"
+    assert rows or question in {"still-waiting", "pauses", "paused-at"}
     assert all(list(row) == list(questions()[question].columns) for row in rows)
 
 
@@ -120,6 +122,26 @@ def test_a_window_and_a_moment_narrow_an_answer(url, capsys):
     life = documents(capsys)
     assert [row["what"] for row in life] == ["waiting", "running", "told to go"]
     assert (life[2]["from_time"], life[2]["detail"], life[2]["outcome"]) == (START + 7000, "prod-1", "preempted")
+
+
+def test_who_was_paused_is_answered_for_a_window_and_for_a_moment(tmp_path, capsys):
+    """By seq and by time, from the log that the page about audits shows."""
+    db = str(tmp_path / "model.db")
+    assert run(["project", "rebuild", "--log", str(PAUSES), "--db", db]) == 0
+    capsys.readouterr()
+
+    def paused(question, *arguments):
+        assert run(["audit", question, "--json", "--db", db, *arguments]) == 0
+        return [row["application"] for row in documents(capsys)]
+
+    assert paused("pauses") == ["report", "train", "report", "sweep"]
+    assert paused("pauses", "--from", "2026-01-01T09:00:35Z", "--to", "2026-01-01T09:01:20Z") == ["report", "train", "report"]
+    assert paused("pauses", "--from", "16", "--to", "17") == ["report"]
+    assert paused("pauses", "--queue", "root.web") == []
+    assert paused("paused-at") == []
+    assert paused("paused-at", "--at", "2026-01-01T09:00:34.999Z") == ["report", "train"]
+    assert paused("paused-at", "--at", "2026-01-01T09:00:35Z") == ["report"]
+    assert paused("paused-at", "--at", "-5s", "--queue", "root") == ["sweep"]
 
 
 def test_what_is_wrong_is_said(url, tmp_path, capsys):
