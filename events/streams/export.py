@@ -31,6 +31,8 @@ FORMAT = "evsched-log"
 VERSION = 1
 SUFFIXES = (".jsonl", ".jsonl.zst")
 BATCH = 500
+BATCH_BYTES = 8_000_000
+"""A batch ends with whichever is reached first, so that reading takes little memory however large the frames are."""
 LINE_LIMIT = 16_000_000
 """Most bytes of a line: several times what the largest frame can need."""
 
@@ -203,16 +205,17 @@ class ExportedLog:
         with _lines(self.path) as lines:
             self.partition = _read_header(next(lines, b"")).partition
             batch: list[Record] = []
-            last = BEFORE_FIRST
+            size, last = 0, BEFORE_FIRST
             for number, line in enumerate(lines, start=2):
                 record = _read_line(line, number)
                 last = record.position
                 if record.position <= after:
                     continue
                 batch.append(record)
-                if len(batch) >= BATCH:
+                size += len(record.data)
+                if len(batch) >= BATCH or size >= BATCH_BYTES:
                     yield batch
-                    batch = []
+                    batch, size = [], 0
                     await asyncio.sleep(0)
             if after > last:
                 raise PositionLost(after, f"log {self.name} ends with position {last}")

@@ -8,9 +8,9 @@ import pytest
 import zstandard
 
 from events import errors
-from events.frame import frame_hash
+from events.frame import MAX_FRAME_BYTES, frame_hash
 from events.streams import Record, open_log, open_streams
-from events.streams.export import ExportedLog, Imported, export_log, import_log
+from events.streams.export import BATCH_BYTES, ExportedLog, Imported, export_log, import_log
 from tests.events.world import Wrapped, lead, records_of, steps_of, write
 
 
@@ -134,3 +134,16 @@ async def test_an_empty_log_makes_an_empty_export(tmp_path: Path) -> None:
         assert await export_log(streams.log, path) == 0
         assert await import_log(path, other.log) == Imported(0, 0)
     assert await ExportedLog(path).end() == 0
+
+
+async def test_large_frames_come_in_small_batches(tmp_path: Path) -> None:
+    """However many there are, reading a file takes little memory; nothing is left out and nothing comes twice."""
+    path = tmp_path / "log.jsonl.zst"
+    async with open_streams("memory://") as streams:
+        leader = await lead(streams.log)
+        for number in range(50):
+            await write(leader, f"{number}" + "x" * 450_000)
+        await export_log(streams.log, path)
+        batches = [batch async for batch in open_log(str(path)).read()]
+        assert [record for batch in batches for record in batch] == await records_of(streams.log)
+    assert max(sum(len(record.data) for record in batch) for batch in batches) <= BATCH_BYTES + MAX_FRAME_BYTES
