@@ -9,10 +9,11 @@ snapshot does, too. The truth (`evsched.core.snapshot`) never depends on a tally
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from events.errors import LogDamaged
 from evsched.core import queues as q
 from evsched.core.resources import add, subtract
 from evsched.core.workloads import Node
@@ -131,20 +132,36 @@ def uncounted(state: State) -> Iterator[None]:
     """Apply events without keeping tallies; they are counted when the block is left, however it is left.
 
     Inside, read nothing of the state but its truth. An index that is there is forgotten.
+
+    Raises:
+        LogDamaged: What runs or waits is nowhere, which events that a scheduler wrote cannot lead to. An error from within the
+            block goes first.
     """
     if state.counting:
         state.counting = False
-        state.columns = state.order = state.victims = state.limits = None
-        state.ripen_all()
+        _forget_indices(state)
     try:
         yield
-    finally:
+    except BaseException:
+        with suppress(LookupError):  # a consequence of what went wrong, not to stand before it
+            recount(state)
+        raise
+    try:
         recount(state)
+    except LookupError as error:
+        reason = f"what runs or waits after event {state.seq} belongs to nothing that is there ({type(error).__name__}: {error})"
+        raise LogDamaged(-1, reason) from error
+
+
+def _forget_indices(state: State) -> None:
+    state.columns = state.order = state.victims = state.limits = None
+    state.ripen_all()
 
 
 def recount(state: State) -> None:
     """Count everything anew, and keep counting from here on."""
     state.counting = True
+    _forget_indices(state)  # those that somebody who looked too early has made
     for application in state.applications.values():
         application.usage = [0] * state.width
         application.allocations = {}
