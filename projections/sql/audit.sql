@@ -150,7 +150,11 @@ SELECT * FROM (
     UNION ALL
     SELECT max(p.from_seq, a.from_seq), max(p.from_time, a.from_time), min(p.to_time, a.to_time), 'paused', p.queue, NULL,
            p.application, CASE WHEN p.to_seq > a.to_seq THEN '' ELSE p.outcome END
-    FROM asks a JOIN pauses p ON p.application = a.application AND p.from_seq < a.to_seq AND p.to_seq > a.from_seq WHERE a.ask = :of
+    FROM asks a JOIN pauses p ON p.application = a.application AND p.from_seq < a.to_seq AND p.to_seq > a.from_seq
+        AND p.from_seq >= coalesce((
+            SELECT max(b.from_seq) FROM pauses b WHERE b.application = a.application AND b.from_seq <= a.from_seq
+        ), 0)
+    WHERE a.ask = :of
     UNION ALL
     SELECT from_seq, from_time, to_time, 'reserved', NULL, node, '', '' FROM reservations WHERE ask = :of
     UNION ALL
