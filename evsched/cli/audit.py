@@ -75,8 +75,10 @@ async def audit(  # noqa: PLR0913 - one parameter an option
         return
     if question not in answers.questions():
         raise CommandError(f"question {question}: unknown, expected one of {', '.join(answers.questions())}")
-    if "of" in answers.questions()[question].takes and not of:
-        raise CommandError(f"question {question}: expected --of with the id of an ask or allocation")
+    _check_narrowing(
+        question,
+        {"queue": queue is not None, "from_seq": first != "start", "to_seq": end != "end", "seq": at != "end", "of": bool(of)},
+    )
     if not 1 <= limit < answers.FOREVER:
         raise CommandError(f"--limit: found {limit}, expected 1 to {answers.FOREVER - 1}")
     if json and as_csv:
@@ -103,6 +105,17 @@ async def audit(  # noqa: PLR0913 - one parameter an option
     except sqlite3.Error as error:
         raise CommandError(f"read model {path}: {error}") from error
     _show(answer, json=json, as_csv=as_csv)
+
+
+def _check_narrowing(question: str, given: dict[str, bool]) -> None:
+    """Refuse what a question does not look at: whoever narrows by it would take the answer for narrowed."""
+    takes = answers.questions()[question].takes
+    if "of" in takes and not given["of"]:
+        raise CommandError(f"question {question}: expected --of with the id of an ask or allocation")
+    for name, is_given in given.items():
+        if is_given and name not in takes:
+            expected = ", ".join(option for each, option in _OPTIONS.items() if each in takes)
+            raise CommandError(f"question {question}: found {_OPTIONS[name]}, expected any of {expected}")
 
 
 async def _path_of(where: Where) -> Path:

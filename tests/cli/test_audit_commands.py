@@ -85,7 +85,7 @@ def test_the_questions_are_listed_with_their_columns(capsys):
 def test_every_question_is_answered_for_people_for_programs_and_as_csv(url, question, capsys):
     """The same rows three times."""
     assert run(["project", "rebuild"]) == 0
-    call = ["audit", question, "--of", "test-4"]
+    call = ["audit", question, *(["--of", "test-4"] if "of" in questions()[question].takes else [])]
     capsys.readouterr()
     assert run(call) == 0
     said = capsys.readouterr()
@@ -142,6 +142,24 @@ def test_who_was_paused_is_answered_for_a_window_and_for_a_moment(tmp_path, caps
     assert paused("paused-at", "--at", "2026-01-01T09:00:34.999Z") == ["report", "train"]
     assert paused("paused-at", "--at", "2026-01-01T09:00:35Z") == ["report"]
     assert paused("paused-at", "--at", "-5s", "--queue", "root") == ["sweep"]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (["pauses", "--at", "12"], "found --at, expected any of --queue, --from, --to"),
+        (["paused-at", "--to", "12"], "found --to, expected any of --queue, --at"),
+        (["config-history", "--queue", "root"], "found --queue, expected any of --from, --to"),
+        (["queues-at", "--of", "test-1"], "found --of, expected any of --queue, --at"),
+        (["life-of", "--of", "test-1", "--from", "3"], "found --from, expected any of --of"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_what_a_question_does_not_look_at_is_refused(url, call, expected, capsys):
+    """Nobody takes an answer for narrowed that is not."""
+    assert run(["project", "rebuild"]) == 0
+    assert run(["audit", *call]) == 2
+    assert expected in capsys.readouterr().err
 
 
 def test_what_is_wrong_is_said(url, tmp_path, capsys):
