@@ -19,6 +19,7 @@ from pathlib import Path
 from cyclopts import App, CycloptsError
 
 from evsched.cli.answers import CRASHED, INTERRUPTED, MISUSE, CommandError, paper, say, say_error
+from evsched.cli.interrupts import Handler, carry_out
 
 COMMANDS = {
     "run": ("evsched.cli.run:run", "Run the scheduler: lead where nobody does, stand by elsewhere."),
@@ -70,15 +71,20 @@ def command_line(arguments: Sequence[str]) -> App:
     return app
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code; ``arguments`` are those of the process when None."""
-    sys.exit(run(arguments))
+def main(arguments: Sequence[str] | None = None, *, at_once: Handler | None = None) -> None:
+    """Run the command line and exit with its code; ``arguments`` are those of the process when None, ``at_once`` as for `run`."""
+    sys.exit(run(arguments, at_once=at_once))
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None, *, at_once: Handler | None = None) -> int:
     """Run one command and return its exit code.
 
     ``--debug`` anywhere, or EVSCHED_DEBUG=1 in the environment, shows the whole traceback of a bug.
+
+    Args:
+        arguments: Those of the process when None.
+        at_once: The handler by which Ctrl-C ends the process where there is nothing to put in order, when the process has such a
+            one in force (`evsched.__main__`); None leaves signals alone.
     """
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     debug = "--debug" in tokens or os.environ.get("EVSCHED_DEBUG", "0") not in {"", "0"}
@@ -87,7 +93,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # The Kafka client talks of everything it tries; what comes of it is said once, by the command.
         logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     try:
-        answer = command_line(tokens)(tokens)
+        command, bound, _ = command_line(tokens).parse_args(tokens)
+        answer = carry_out(command, bound, at_once)
     except CommandError as error:
         say_error(str(error))
         return error.code
