@@ -323,7 +323,7 @@ def follow(dice: Random, other: Engine, time: int, events: Sequence[v.AnyEvent],
 
 
 @given(st.integers(0, 2**32))
-@examples(150)
+@examples(600)
 def test_what_is_decided_afterwards_is_the_same(seed):
     """Whoever follows in blocks, at any time, goes on deciding as the one does who counted and kept indices all along."""
     dice = Random(seed)
