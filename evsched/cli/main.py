@@ -53,8 +53,8 @@ def command_line(arguments: Sequence[str]) -> App:
     app = App(
         name="evsched",
         help="An event-sourced cluster scheduler: the log is the scheduler.",
-        help_epilogue="Exit codes: 0 done, 1 the answer is no, 2 misuse, 3 log or broker unreachable or damaged, 70 a bug "
-        "in evsched (--debug shows where). `evsched COMMAND --help` shows examples.",
+        help_epilogue="Exit codes: 0 done, 1 the answer is no, 2 the call or a file given to it is at fault, 3 log or broker "
+        "unreachable or damaged, 70 a bug in evsched (--debug shows where), 130 Ctrl-C. `evsched COMMAND --help` shows examples.",
         help_format="markdown",
         version=lambda: f"evsched {version('evsched')}",
         version_flags=["--version"],

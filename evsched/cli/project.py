@@ -188,6 +188,10 @@ async def _rebuild_own(log: EventLog, log_id: str, path: Path, sql: Path) -> int
 async def status(*, where: Where = HERE, db: Db = None, json: Json = False) -> int:
     """Show how far the read model is behind the log; exits 1 when it is behind or has to be rebuilt.
 
+    **Example**
+
+    `evsched project status --json`
+
     Args:
         where: Which log.
         db: The file.

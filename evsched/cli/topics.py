@@ -9,16 +9,19 @@ from cyclopts import App, Parameter
 from events.errors import StreamError
 from events.streams import open_streams
 from evsched.cli.answers import CommandError, emit, say
-from evsched.cli.logs import HERE, Where, as_command_error
+from evsched.cli.logs import Reach, as_command_error
 from evsched.cli.options import Json
 
 app = App(name="topics", help="Make the topics of a log, and verify that nothing in them is ever lost.")
+
+HERE = Reach()
+"""The default log."""
 
 Partitions = Annotated[int, Parameter(name="--partitions", help="How many cluster partitions the log has.")]
 
 
 @app.command
-async def create(*, where: Where = HERE, partitions: Partitions = 1, json: Json = False) -> None:
+async def create(*, where: Reach = HERE, partitions: Partitions = 1, json: Json = False) -> None:
     """Make what a log needs, set up so that nothing is ever deleted, and verify it; what is there already is left as it is.
 
     **Example**
@@ -34,7 +37,7 @@ async def create(*, where: Where = HERE, partitions: Partitions = 1, json: Json 
 
 
 @app.command
-async def check(*, where: Where = HERE, partitions: Partitions = 1, json: Json = False) -> None:
+async def check(*, where: Reach = HERE, partitions: Partitions = 1, json: Json = False) -> None:
     """Verify that a log exists and that no setting can lose a part of it; exits 3 when one can.
 
     **Example**
@@ -49,7 +52,7 @@ async def check(*, where: Where = HERE, partitions: Partitions = 1, json: Json =
     await _each(where, partitions, json=json, make=False)
 
 
-async def _each(where: Where, partitions: int, *, json: bool, make: bool) -> None:
+async def _each(where: Reach, partitions: int, *, json: bool, make: bool) -> None:
     if partitions < 1:
         raise CommandError(f"--partitions: found {partitions}, expected 1 or more")
     # The last one first: making it makes as many as it takes for it to be among them.

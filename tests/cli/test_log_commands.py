@@ -206,6 +206,7 @@ def test_topics_are_made_and_verified(url, capsys):
     """A log that does not exist is no misuse: it is not there to be reached."""
     assert run(["topics", "check"]) == 3
     assert run(["topics", "create", "--partitions", "2"]) == 0
+    assert run(["topics", "check", "--partition", "1"]) == 2, "it is about all of them"
     assert run(["topics", "check", "--json", "--partitions", "2"]) == 0
     assert [one["partition"] for one in shown(capsys)] == [1, 0]
 

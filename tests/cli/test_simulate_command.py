@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -111,6 +112,12 @@ def test_every_command_explains_itself_with_an_example(capsys):
         assert name in overview
         assert run([name, "--help"]) == 0
         assert f"evsched {name}" in capsys.readouterr().out
+        module, _, variable = COMMANDS[name][0].partition(":")
+        if variable == "app":
+            for inner in getattr(import_module(module), variable):
+                if not inner.startswith("-"):
+                    assert run([name, inner, "--help"]) == 0
+                    assert f"evsched {name} {inner}" in capsys.readouterr().out.partition("Example")[2], inner
 
 
 def test_simulate_starts_without_brokers_and_databases():
