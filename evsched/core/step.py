@@ -43,6 +43,7 @@ class Step:
 
     def __init__(self, state: State, time: int, tracer: Tracer | None = None) -> None:
         """Begin a step; time never goes back, whatever the caller's clock does."""
+        assert state.counting, "a decision needs the tallies"
         self.state = state
         self.time = state.time = max(time, state.time)
         self.due: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from events import vocabulary as v
-from events.configuration import QueueSpec, YunikornSpec
+from events.configuration import PaceSpec, QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 
 START = 1_767_225_600_000
@@ -42,7 +42,8 @@ def configurations(draw: st.DrawFn) -> YunikornSpec:
 
     above = QueueSpec(name="p", parent=True, queues=(leaf("b"), leaf("c")))
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(leaf("a"), above))
-    return YunikornSpec(root=root, quota_preemption_enabled=draw(st.booleans()))
+    pace = draw(st.builds(PaceSpec, max_resources=st.none() | st.just({"vcore": 2000, "gpu": 1}), max_victims=st.none() | st.just(1)))
+    return YunikornSpec(root=root, quota_preemption_enabled=draw(st.booleans()), pace=pace)
 
 
 nodes = st.sampled_from(NODES)

@@ -60,6 +60,21 @@ def test_the_pace_limits_resources():
     assert [len(preemptions(run_until(cluster, 1000 * second))) for second in (1, 2, 3)] == [1, 1, 1]
 
 
+def test_a_pace_for_a_resource_that_nobody_has_named_adds_nothing_to_the_state():
+    """A cycle looks it up alone, so a replay comes to the same state; and the resource may still come."""
+    cluster = cluster_of(1, pace=PaceSpec(max_resources={"gpu": 5}))
+    step(cluster, 0, ask("p", "root.a", 2))
+    replayed = Engine(snapshot.decode(snapshot.encode(cluster.state), cluster.state.time))
+    events = run_until(cluster, 1000)
+    assert preemptions(events) == [("p", "n0", ["r-n0"])]
+    for event in events:
+        replayed.apply(event, cluster.state.time)
+    assert replayed.state.digest() == cluster.state.digest()
+    gpu = v.NodeRegistered(node="g", capacity={"gpu": 1}), v.AskSubmitted(ask="g", queue="root.a", resources={"gpu": 1})
+    step(cluster, 1, *gpu)
+    assert cluster.state.allocations["g"].node == "g"
+
+
 def test_a_plan_beyond_the_pace_is_still_carried_out():
     """The first plan of a cycle is allowed however large, or it would wait for ever."""
     cluster = cluster_of(1, vcore=4, pace=PaceSpec(max_resources={"vcore": 1}))

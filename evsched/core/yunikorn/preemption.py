@@ -184,7 +184,9 @@ class _Pace:
 
     def __init__(self, spec: PaceSpec, state: State) -> None:
         self.victims_left = spec.max_victims
-        self.left = state.types.limits(spec.max_resources)
+        # Looked up and not made known: no decision adds to the truth. What no event has named yet, nobody holds.
+        index = state.types.index
+        self.left = {index[name]: amount for name, amount in (spec.max_resources or {}).items() if name in index}
         self.shapes = state.types.shapes
         self.begun = False
 
