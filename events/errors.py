@@ -7,10 +7,10 @@
     │   ├── ProposalTooLarge
     │   ├── ReadOnly
     │   ├── UnknownScheme
-    │   └── CredentialsUnusable
+    │   ├── CredentialsUnusable
+    │   └── TargetDiffers
     ├── ConfigurationError        who set the broker, the log or the rights up
     │   ├── StreamMissing
-    │   ├── StreamExists
     │   ├── TopicMisconfigured
     │   └── AccessDenied
     ├── LogDamaged                the log itself: it was altered, cut, mixed up or replaced
@@ -89,6 +89,23 @@ class CredentialsUnusable(CallerError):
         super().__init__(f"credentials {file}: {reason}")
 
 
+class TargetDiffers(CallerError):
+    """A log that a file is to be written into holds something else than a beginning of it; nothing was written.
+
+    Attributes:
+        name: The log.
+        number: Of the first record that differs, from 1 on.
+        position: Where it stands.
+        found: Its hash.
+        expected: Hash of the file's record of that number; empty: the file has no more.
+    """
+
+    def __init__(self, name: str, number: int, position: int, found: str, expected: str) -> None:
+        self.name, self.number, self.position, self.found, self.expected = name, number, position, found, expected
+        wanted = f"{expected} as in the file" if expected else "none, as the file ends before it"
+        super().__init__(f"log {name}: record {number} at position {position} has hash {found}, expected {wanted}")
+
+
 class ConfigurationError(StreamError):
     """The streams are not set up as they must be."""
 
@@ -103,19 +120,6 @@ class StreamMissing(ConfigurationError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"stream {name}: does not exist, create it first")
-
-
-class StreamExists(ConfigurationError):
-    """A log that should be empty is not.
-
-    Attributes:
-        name: The log.
-        end: The position its next record would have.
-    """
-
-    def __init__(self, name: str, end: int) -> None:
-        self.name, self.end = name, end
-        super().__init__(f"log {name}: already holds {end} records, expected none")
 
 
 class TopicMisconfigured(ConfigurationError):

@@ -23,7 +23,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 import zstandard
 
-from events.errors import AccessDenied, LogDamaged, LogUnreachable, PositionLost, ReadOnly, StreamExists, StreamMissing
+from events.errors import AccessDenied, LogDamaged, LogUnreachable, PositionLost, ReadOnly, StreamMissing, TargetDiffers
 from events.frame import UNREADABLE, decode_header, frame_hash
 from events.streams.protocols import BEFORE_FIRST, EventLog, Heartbeat, Record
 
@@ -97,27 +97,6 @@ class Imported(NamedTuple):
     there: int
 
 
-class TargetDiffers(StreamExists):
-    """The log holds something else than a beginning of the file, so nothing was written.
-
-    Attributes:
-        number: Of the first record that differs, from 1 on.
-        position: Where it stands.
-        found: Its hash.
-        expected: Hash of the file's record of that number; empty: the file has no more.
-    """
-
-    def __init__(self, log: EventLog, end: int, number: int, found: Record, expected: Record | None) -> None:
-        super().__init__(log.name, end)
-        self.number, self.position, self.found = number, found.position, frame_hash(found.data)
-        self.expected = "" if expected is None else frame_hash(expected.data)
-
-    def __str__(self) -> str:
-        """Return place, found and expected."""
-        wanted = f"{self.expected} as in the file" if self.expected else "none, as the file ends before it"
-        return f"log {self.name}: record {self.number} at position {self.position} has hash {self.found}, expected {wanted}"
-
-
 async def import_log(path: Path, log: EventLog) -> Imported:
     """Append those records of an exported log that another log does not hold yet, byte for byte.
 
@@ -149,7 +128,8 @@ async def _compare(log: EventLog, lines: AsyncGenerator[Record, None]) -> tuple[
             count += 1
             line = await anext(lines, None)
             if line is None or line.data != record.data:
-                raise TargetDiffers(log, await log.end(), count, record, line)
+                expected = "" if line is None else frame_hash(line.data)
+                raise TargetDiffers(log.name, count, record.position, frame_hash(record.data), expected)
             last = record.position
     return count, last
 
@@ -328,4 +308,4 @@ class _lines:  # noqa: N801 - reads as a function
             self._raw.close()
 
 
-__all__ = ["SUFFIXES", "ExportHeader", "ExportLine", "ExportedLog", "Imported", "TargetDiffers", "export_log", "import_log"]
+__all__ = ["SUFFIXES", "ExportHeader", "ExportLine", "ExportedLog", "Imported", "export_log", "import_log"]

@@ -44,6 +44,9 @@ def check(files: Files, /, *, json: Json = False) -> int:
         files: One queues.yaml, or Kueue manifests in files and folders.
         json: One document: whether it is valid, its partitions, faults and warnings.
     """
+    for file in files:
+        if not file.exists():
+            raise CommandError(f"{file}: No such file or directory")
     faults: tuple[Fault, ...] = ()
     try:
         loaded = load(files)

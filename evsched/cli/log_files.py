@@ -77,7 +77,9 @@ async def import_(file: Path, /, *, where: Where = HERE) -> None:
         file: As `log export` wrote it.
         where: Which log; empty, or with a beginning of the file. Nobody else may write to it meanwhile.
     """
-    if file.exists() and not file.is_file():  # noqa: ASYNC240 - before anything runs beside it
+    if not file.exists():  # noqa: ASYNC240 - before anything runs beside it
+        raise CommandError(f"{file}: No such file or directory")
+    if not file.is_file():  # noqa: ASYNC240 - as above
         raise CommandError(f"{file}: can be read only once, expected a file: it is checked before anything of it is written")
     try:
         report = await check_log(ExportedLog(file))

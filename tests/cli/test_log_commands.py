@@ -165,7 +165,9 @@ def test_a_log_can_be_exported_and_read_from_the_file(filled, tmp_path, capsys):
     assert run(["log", "export", path]) == 0
     assert run(["log", "export", path]) == 2
     assert run(["log", "import", path, "--log", again]) == 0
-    assert run(["log", "import", path, "--log", again]) == 3
+    assert run(["log", "import", path, "--log", again]) == 0
+    assert "were there already" in capsys.readouterr().err
+    assert run(["log", "import", "nope.jsonl", "--log", again]) == 2
     capsys.readouterr()
     for address in (path, again):
         assert run(["status", "--json", "--log", address]) == 0

@@ -42,7 +42,8 @@ def configurations(draw: st.DrawFn) -> YunikornSpec:
 
     above = QueueSpec(name="p", parent=True, queues=(leaf("b"), leaf("c")))
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(leaf("a"), above))
-    pace = draw(st.builds(PaceSpec, max_resources=st.none() | st.just({"vcore": 2000, "gpu": 1}), max_victims=st.none() | st.just(1)))
+    together = st.none() | st.just({"vcore": 2000, "gpu": 1})
+    pace = draw(st.builds(PaceSpec, max_resources=together, max_victims=st.none() | st.just(1)))
     return YunikornSpec(root=root, quota_preemption_enabled=draw(st.booleans()), pace=pace)
 
 

@@ -12,7 +12,10 @@ EXAMPLES = {
     errors.UnknownScheme("a://b", "c://d"): "address a://b: not understood, expected c://d",
     errors.CredentialsUnusable("ca.pem", "gone"): "credentials ca.pem: gone",
     errors.StreamMissing("t"): "stream t: does not exist, create it first",
-    errors.StreamExists("t", 4): "log t: already holds 4 records, expected none",
+    errors.TargetDiffers("t", 2, 7, "aa", "bb"): "log t: record 2 at position 7 has hash aa, expected bb as in the file",
+    errors.TargetDiffers("t", 2, 7, "a", ""): (
+        "log t: record 2 at position 7 has hash a, expected none, as the file ends before it"
+    ),
     errors.TopicMisconfigured("t", "s", "1", "2"): "topic t: s is 1, expected 2",
     errors.AccessDenied("t", "no"): "stream t: access denied: no",
     errors.LogDamaged(7, "hole"): "log: damaged at position 7: hole",
@@ -48,7 +51,8 @@ def test_there_is_an_example_of_every_error() -> None:
     ("fault", "kinds"),
     [
         (errors.CallerError, (errors.ProposalTooLarge, errors.ReadOnly, errors.UnknownScheme, errors.CredentialsUnusable)),
-        (errors.ConfigurationError, (errors.StreamMissing, errors.StreamExists, errors.TopicMisconfigured)),
+        (errors.CallerError, (errors.TargetDiffers,)),
+        (errors.ConfigurationError, (errors.StreamMissing, errors.TopicMisconfigured)),
         (errors.ConfigurationError, (errors.AccessDenied,)),
         (errors.EnvironmentFault, (errors.LogUnreachable, errors.LogBusy, errors.LogFull)),
         (errors.NotLeading, (errors.LeadershipLost, errors.OutcomeUnknown)),
