@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -140,8 +141,8 @@ class SqliteInbox(_Stream):
         """See `Inbox.read`."""
         deadline = asyncio.get_running_loop().time() + wait_s
         while True:
-            rows = await self._file.rows("read_inbox", self.partition, position, limit)
-            if rows:
+            count = _carried(await self._file.rows("inbox_sizes", self.partition, position, limit))
+            if count:
                 break
             if position > await self.end():
                 raise PositionLost(position, f"inbox {self.name} ends at {await self.end()}")
@@ -149,6 +150,7 @@ class SqliteInbox(_Stream):
             if left <= 0:
                 return ()
             await self._file.changed(min(left, POLL_S))
+        rows = await self._file.rows("read_inbox", self.partition, position, count)
         if rows[0][0] != position:
             raise PositionLost(position, f"inbox {self.name} does not hold it any more")
         return tuple(read_proposal(InboxRecord(data=data, id=id_, source=source), place) for place, id_, source, data in rows)
@@ -156,3 +158,13 @@ class SqliteInbox(_Stream):
     async def end(self) -> int:
         """See `Inbox.end`."""
         return int((await self._file.rows("inbox_end", self.partition))[0][0])
+
+
+def _carried(sizes: Sequence[tuple[Any, ...]]) -> int:
+    """Return how many records of these sizes are read at once: the first, and as many more as `BATCH_BYTES` hold."""
+    left = BATCH_BYTES
+    for count, (size,) in enumerate(sizes):
+        left -= size
+        if left < 0 and count:
+            return count
+    return len(sizes)

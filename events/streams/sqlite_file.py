@@ -45,6 +45,11 @@ CHECKPOINT_PAGES = 1000
 GROUP_LIMIT = 2000
 """Most writes of one transaction, so that the first of them does not wait long for the last."""
 ASK_FOR_CHECKPOINTING_EVERY = 64
+SHORT_WRITE_S = 0.001
+"""A producer that has the file no longer than this leaves it free between two writes anyway."""
+LONGEST_COURTESY_S = 0.1
+"""How long a producer of longer writes leaves the file to others in between at most; else as long as its last one had it. SQLite
+keeps no queue: who finds the file taken looks again after 1 to 100 ms, so a leader would hardly ever find it free."""
 
 Rows = list[tuple[Any, ...]]
 
@@ -92,6 +97,7 @@ class SqliteFile:
         self._task: asyncio.Task[None] | None = None
         self._lock: int | None = None
         self._commits = 0
+        self._others_until = 0.0
         self._closing = False
 
     # ------------------------------------------------------------------------------------------------------- reading
@@ -239,9 +245,18 @@ class SqliteFile:
         self._lock = place
         await writer.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
+    async def _let_others(self) -> None:
+        """Leave the file to others for a while when we are a producer; a leader's own write does not wait."""
+        now = asyncio.get_running_loop().time
+        while not self._closing and (rest := self._others_until - now()) > 0:
+            if any(write.table != "inbox" for write in self._waiting[:GROUP_LIMIT]):
+                return
+            await asyncio.sleep(min(rest, SHORT_WRITE_S))
+
     async def _write_groups(self) -> None:
         while self._waiting or not self._closing:
             await self._wanted.wait()
+            await self._let_others()
             group, self._waiting = self._waiting[:GROUP_LIMIT], self._waiting[GROUP_LIMIT:]
             if not self._waiting and not self._closing:
                 self._wanted.clear()
@@ -266,6 +281,7 @@ class SqliteFile:
         writer = await self._open_writer()
         try:
             await writer.execute("begin immediate")
+            begun = asyncio.get_running_loop().time()
             positions = await self._insert(writer, group)
         except sqlite3.Error as error:
             await self._roll_back(writer)
@@ -279,6 +295,8 @@ class SqliteFile:
             if isinstance(failure, LogBusy | LogFull):
                 raise failure from error
             raise OutcomeUnknown(str(self.path), f"commit failed: {error}") from error
+        ended = asyncio.get_running_loop().time()
+        self._others_until = ended + min(ended - begun, LONGEST_COURTESY_S) if ended - begun > SHORT_WRITE_S else 0.0
         self._commits += 1
         if self._commits % ASK_FOR_CHECKPOINTING_EVERY == 0:
             await self._ask_for_checkpointing(writer)

@@ -14,6 +14,7 @@ from events.configuration import LimitSpec, QueueSpec, YunikornSpec
 from evsched.core import rules
 from evsched.core.engine import Engine
 from evsched.core.workloads import Allocation
+from evsched.core.yunikorn import waiting
 from evsched.core.yunikorn.allocation import within_maximum
 from evsched.core.yunikorn.standing import Bin, Standing
 from evsched.core.yunikorn.waiting import WaitingOrder
@@ -298,6 +299,20 @@ def test_what_was_promised_counts_for_everybody_else():
     pairs = engine.state.types.shape({"vcore": 2}).pairs
     assert within_maximum(leaf, pairs, own_claim=False) is leaf
     assert within_maximum(leaf, engine.state.types.shape({"vcore": 3}).pairs, own_claim=True) is None
+
+
+def test_who_comes_and_goes_while_nobody_waits_is_forgotten(monkeypatch):
+    """No cycle looks at asks that are withdrawn in the step that brought them, so nothing may be kept for it."""
+    monkeypatch.setattr(waiting, "FEWEST_SWEPT", 64)
+    engine = cluster(QueueSpec(name="a"), vcore=4)
+    engine.step(START, [ask("first", vcore=1)])
+    order = engine.state.order
+    for number in range(500):
+        gone = v.Proposal(input=v.AskWithdrawn(ask=f"t{number}"))
+        engine.step(START + number, [ask(f"t{number}", vcore=9), gone])
+    assert engine.state.order is order
+    kept = [one for one in vars(order).values() if isinstance(one, list | dict) and len(one) > 150]
+    assert not kept
 
 
 def test_a_cycle_without_news_looks_at_nothing(monkeypatch):

@@ -7,18 +7,21 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from subprocess import PIPE
+from threading import Event
 
 import aiosqlite
 import pytest
 
 from events import errors
 from events.cloudevents import InboxRecord
-from events.streams import Streams, open_streams, sqlite_file
+from events.streams import Streams, open_streams, sqlite, sqlite_file
+from events.streams.protocols import Heartbeat
 from events.streams.sqlite_file import SqliteFile
 from events.vocabulary import NodeRemoved
 from tests.events.world import lead, names_in, records_of, steps_of, write
@@ -369,3 +372,41 @@ async def test_paths_with_special_letters_work(tmp_path: Path) -> None:
             await lead(streams.log)
     found = os.listdir(tmp_path)  # noqa: PTH208 - an asynchronous test
     assert {name for name in found if name.endswith(".sqlite")} == {"a b.sqlite", "50%.sqlite", "q?x#y.sqlite"}
+
+
+async def test_a_producer_without_a_pause_does_not_keep_the_leader_out(streams: Streams, path: Path):
+    """SQLite lets in whoever finds the file free, so one that writes again and again leaves it to others in between."""
+    over = Event()
+
+    async def produce() -> None:
+        async with open_streams(f"sqlite://{path}") as own:
+            number = 0
+            while not over.is_set():
+                number += 500
+                await own.inbox.put([InboxRecord(data=b"{}", id=f"p{number + one}") for one in range(500)])
+
+    producing = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(produce())))
+    try:
+        took = []
+        for number in range(40):
+            await asyncio.sleep(0.02)  # in which the other one writes several times
+            begun = time.monotonic()
+            await streams.log.heartbeat(Heartbeat(leader="l", term=1, time=number))
+            took.append(time.monotonic() - begun)
+    finally:
+        over.set()
+        await producing
+    assert await streams.inbox.end() > 5000
+    assert sorted(took)[len(took) * 9 // 10] < 0.2
+
+
+async def test_large_proposals_are_read_a_few_at_a_time(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many a leader would take, it gets no more bytes at once than it can carry, but always the first one."""
+    monkeypatch.setattr(sqlite, "BATCH_BYTES", 1000)
+    sizes = [400, 600, 1, 2000, 10, 990, 1]
+    await streams.inbox.put([InboxRecord(data=b"x" * size, id=f"p{number}") for number, size in enumerate(sizes)])
+    batches, position = [], 0
+    while batch := await streams.inbox.read(position):
+        batches.append([one.id for one in batch])
+        position = batch[-1].position + 1
+    assert batches == [["p0", "p1"], ["p2"], ["p3"], ["p4", "p5"], ["p6"]]

@@ -16,6 +16,9 @@ select coalesce(max(position), -1) + 1 from inbox where partition = ?;
 -- name: read_log
 select position, data from log where partition = ? and position > ? and position < ? order by position limit ?;
 
+-- name: inbox_sizes
+select length(data) from inbox where partition = ? and position >= ? order by position limit ?;
+
 -- name: read_inbox
 select position, id, source, data from inbox where partition = ? and position >= ? order by position limit ?;
 

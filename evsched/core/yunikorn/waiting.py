@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from evsched.core.workloads import Application, Ask
 
 
+FEWEST_SWEPT = 4096
+"""So many marks at least are there before those of who is gone are looked for."""
+
+
 class WaitingOrder(Openings):
     """The incremental order of one state (protocol `evsched.core.indices.Order`).
 
@@ -60,6 +64,7 @@ class WaitingOrder(Openings):
         self._marked: list[Standing] = []
         self._marked_lines: list[Line] = []
         self._marked_groups: list[Group] = []
+        self._sweep_at = FEWEST_SWEPT
         self._loosened: dict[Standing, None] = {}
         self._limited: dict[Group | Bin, None] = {}
         self._group_limits = any(limit.groups for queue in state.queues.values() for limit in queue.limits)
@@ -275,6 +280,15 @@ class WaitingOrder(Openings):
         if not group.marked:
             group.marked = True
             self._marked_groups.append(group)
+            if len(self._marked_groups) > self._sweep_at:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Drop the marks of who is gone: nothing is settled while nobody waits at the end of a step, or while another leads."""
+        self._marked_lines = [line for line in self._marked_lines if line.groups]
+        self._marked_groups = [group for group in self._marked_groups if group.waiting]
+        self._marked = [standing for standing in self._marked if self.standings.get(standing.queue.path) is standing]
+        self._sweep_at = max(FEWEST_SWEPT, 2 * len(self._marked_groups))
 
     def first(self) -> Group | None:
         """Return the group whose first ask is next; None when nobody is left who could be tried."""
