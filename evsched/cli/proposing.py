@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from events.chain import ChainReader
@@ -46,23 +46,28 @@ async def propose(where: Where, inputs: Sequence[AnyInput], source: str, *, wait
             positions += await streams.inbox.propose(inputs[begin : begin + BATCH], source)
         answers: dict[str, str] = {}
         if wait:
-            with remark(REMARK_S, UNANSWERED):
-                answers = await answered(streams.log, reader, inputs) | before
+            with remark(REMARK_S, UNANSWERED) as heard:
+                answers = await answered(streams.log, reader, inputs, heard) | before
     return [(position, answers.get(one.proposal, "")) for one, position in zip(inputs, positions, strict=True)]
 
 
 @contextmanager
-def remark(seconds: float, sentence: str) -> Iterator[None]:
-    """Say something if what is done inside takes longer than this."""
+def remark(seconds: float, sentence: str) -> Iterator[Callable[[], None]]:
+    """Say something if what is done inside takes longer than this; what is given to the block keeps it from being said."""
     waiting = asyncio.get_running_loop().call_later(seconds, say, sentence)
     try:
-        yield
+        yield waiting.cancel
     finally:
         waiting.cancel()
 
 
-async def answered(log: EventLog, reader: ChainReader, inputs: Iterable[AnyInput]) -> dict[str, str]:
-    """Follow the log until it holds an answer to each input; return `ACCEPTED` or the reason of the refusal, by proposal id."""
+async def answered(
+    log: EventLog, reader: ChainReader, inputs: Iterable[AnyInput], heard: Callable[[], None]
+) -> dict[str, str]:
+    """Follow the log until it holds an answer to each input; return `ACCEPTED` or the reason of the refusal, by proposal id.
+
+    ``heard`` is called when answers come: somebody is there, however long it takes.
+    """
     missing = {proposed.proposal for proposed in inputs}
     answers: dict[str, str] = {}
     if not missing:
@@ -70,6 +75,8 @@ async def answered(log: EventLog, reader: ChainReader, inputs: Iterable[AnyInput
     async for steps in follow_steps(log, reader):
         for step in steps:
             answers |= _answers(step.events, missing)
+        if answers:
+            heard()
         if missing <= answers.keys():
             break
     return answers

@@ -1,5 +1,6 @@
 """What a person types wrongly, and what they are told: the exit code says whose fault it is, the sentence what and where."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -134,7 +135,10 @@ def test_a_reader_may_have_seen_enough(folder, arguments):
 async def test_who_waits_for_an_answer_is_told_why(capsys):
     """After a while without one, but not when it comes at once."""
     with proposing.remark(0.0, "no answer yet"):
-        await proposing.asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)
+    with proposing.remark(0.0, "somebody answers") as heard:
+        heard()
+        await asyncio.sleep(0.01)
     with proposing.remark(60.0, "too long"):
         pass
     assert capsys.readouterr().err == "no answer yet\n"
