@@ -49,6 +49,9 @@ class Run:
         self.step = step
         self.state = step.state
         self.waiting: Waiting = waiting_of(step.state)
+        # Who was noted as tried meanwhile is not new, if it was another who decided so and this one followed.
+        for name in [name for name in self.waiting.new if name in step.state.tried]:
+            del self.waiting.new[name]
         self.order: list[list[str]] = []
         self._done: dict[str, None] = {}
         self._vain: dict[tuple[str, int, int, bool], None] = {}
