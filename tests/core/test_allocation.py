@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -198,6 +199,32 @@ def test_binds_what_the_naive_one_binds_in_the_same_order(seed):
         clever.state.order.settle()
         rebuilt.settle()
         assert summary(clever.state.order) == summary(rebuilt)
+
+
+@examples(100)
+@given(st.integers(0, 2**64))
+def test_how_often_marks_are_swept_changes_no_decision(seed):
+    """Whoever drops the marks of those who are gone at every chance decides as one does who keeps them all until a cycle."""
+    draw = Random(seed)
+    kept = Engine()
+    with patch.object(waiting, "FEWEST_SWEPT", 1):
+        swept = Engine()
+        for engine in (swept, kept):
+            engine.step(START, first_step(configuration(Random(seed))), decide=False)
+        time = START
+        for _ in range(12):
+            time += draw.choice((0, 0, 1, 1000, 2000))
+            event = disturb(draw, kept)
+            proposals = [v.Proposal(input=inputs(draw, kept)) for _ in range(draw.choice((1, 2, 12)))]
+            decide = draw.random() < 0.5  # marks pile up over steps in which another decides
+            for engine in (swept, kept):
+                if event is not None:
+                    engine.apply(event, time)
+                order = engine.state.order
+                if isinstance(order, WaitingOrder):
+                    order._sweep_at = 1 if engine is swept else LARGE
+            assert swept.step(time, proposals, decide=decide) == kept.step(time, proposals, decide=decide)
+        assert swept.state.digest() == kept.state.digest()
 
 
 def bins_of(standing: Standing) -> list[Bin]:
