@@ -4,6 +4,8 @@ An async command is cancelled, by its event loop and between two of its steps. A
 `asyncio.run` does, may come in the middle of a callback, which then fails with a traceback. Any other command is ended by a
 KeyboardInterrupt, as always in Python, and so is what does not let itself be cancelled when Ctrl-C comes a second time.
 
+A service that is to stop in an order of its own says so by `heeding`, for as long as it serves.
+
 Before a command works and afterwards there is nothing to put in order; `evsched.__main__` says what Ctrl-C does then.
 """
 
@@ -14,7 +16,8 @@ import os
 import signal
 import sys
 from _thread import start_new_thread
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -81,6 +84,24 @@ def _run_until_told(work: Coroutine[Any, Any, Any], at_once: Handler) -> Any:
         if told:
             raise KeyboardInterrupt from None
         raise
+
+
+@contextmanager
+def heeding(stop: Callable[[], object]) -> Iterator[None]:
+    """Call something on SIGTERM and on Ctrl-C, from the event loop; afterwards they do what they did before.
+
+    Not by `add_signal_handler`: taking that back leaves Python's own handler, which may come in the middle of a callback.
+    """
+    import asyncio  # noqa: PLC0415 - as above
+
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _raise_again(lost: sys.UnraisableHookArgs) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from events.chain import ChainReader
 from events.streams import EventLog
 from events.streams.sqlite_file import APPLICATION_ID
 from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, say
+from evsched.cli.interrupts import heeding
 from evsched.cli.logs import HERE, Where, data_directory, log_of, steps_of
 from evsched.cli.options import Json
 from evsched.cli.past import end_of, meter
@@ -86,18 +87,10 @@ async def _follow(log: EventLog, log_id: str, path: Path, sql: Path | None) -> N
 
 async def _until_told(follower: Follower, reader: ChainReader, ready: str) -> None:
     """Keep up until a signal says stop; say that we are ready once one would be heard."""
-    loop = asyncio.get_running_loop()
     following = asyncio.ensure_future(follower.keep_up(reader))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, following.cancel)
-    say(ready)
-    try:
+    with heeding(following.cancel), suppress(asyncio.CancelledError):
+        say(ready)
         await following
-    except asyncio.CancelledError:
-        return
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
 
 
 @app.command

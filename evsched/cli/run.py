@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,6 +12,7 @@ from cyclopts import Group, Parameter
 from events.errors import StreamError
 from events.streams import open_streams
 from evsched.cli.answers import DONE, MISUSE, UNREACHABLE, CommandError
+from evsched.cli.interrupts import heeding
 from evsched.cli.logs import Reach, as_command_error, data_directory
 from evsched.service.assignment import assignment_for, partitions_of
 from evsched.service.leading import Pace
@@ -119,7 +119,6 @@ async def _prepare(
 
 async def _serve(service: Service) -> None:
     """Serve until a signal says stop; a second one does not wait."""
-    loop = asyncio.get_running_loop()
     serving = asyncio.ensure_future(service.run())
     told = False
 
@@ -130,13 +129,9 @@ async def _serve(service: Service) -> None:
         told = True
         service.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
     try:
-        await serving
+        with heeding(stop):
+            await serving
     except asyncio.CancelledError:
         if not told:
             raise
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)

@@ -1,16 +1,20 @@
 """Ctrl-C ends `evsched` without a traceback, whenever it comes: while it loads, while it works, and while it ends."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import evsched
 from evsched.cli.main import run
+from evsched.cli.project import _until_told
+from evsched.cli.run import _serve
 
 ROOT = Path(evsched.__file__).parents[1]
 # A shell lets what it starts in the background ignore the signal, and so would the test's own child.
@@ -109,6 +113,35 @@ def test_who_calls_from_python_keeps_the_handlers(capsys):
 
     assert run(["--version"]) == run(["simulate", "--help"]) == 0
     assert before == ([signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook)
+
+
+class Served:
+    """A service, or a follower, that is told to stop at once, and hears of it."""
+
+    async def run(self, *_: object) -> None:
+        """Wait to be told."""
+        self.told = asyncio.Event()
+        os.kill(os.getpid(), signal.SIGINT)
+        await self.told.wait()
+
+    keep_up = run
+
+    def stop(self) -> None:
+        """Be told."""
+        self.told.set()
+
+
+@pytest.mark.parametrize("serve", [_serve, partial(_until_told, reader=None, ready="")], ids=["run", "project run"])
+def test_who_has_served_leaves_signals_as_they_were(serve):
+    """While streams are being closed, or all is begun anew, Ctrl-C is not Python's own again, which comes anywhere."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    async def served() -> list[object]:
+        before = [signal.getsignal(number) for number in numbers]
+        await serve(Served())
+        return [one is other for one, other in zip(before, map(signal.getsignal, numbers), strict=True)]
+
+    assert asyncio.run(served()) == [True, True]
 
 
 @pytest.mark.slow
