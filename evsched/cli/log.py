@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from contextlib import aclosing
 from difflib import get_close_matches
@@ -93,10 +94,12 @@ async def tail(
                 kept = kept[-lines:] if lines > 0 else []
         for step, event in kept:
             _print(step, [event], types, json=json)
+        sys.stdout.flush()  # whoever reads through a pipe is to see each event when it comes
         async with aclosing(follow_steps(opened, reader)) as batches:
             async for batch in batches:
                 for step in batch:
                     _print(step, step.events, types, json=json)
+                sys.stdout.flush()
 
 
 def _known(types: list[str] | None) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from select import select
 
 import pytest
 
@@ -269,17 +270,19 @@ def test_the_default_log_lies_where_the_platform_keeps_data(monkeypatch, tmp_pat
     assert data_directory() == tmp_path / ".local" / "share" / "evsched"
 
 
-@pytest.mark.parametrize("arguments", [["log", "tail"], ["emulate"]])
-def test_ctrl_c_ends_what_never_ends_by_itself(filled, arguments):
-    """With code 130 and one line, without a traceback."""
+@pytest.mark.parametrize("arguments", [["log", "tail"], ["log", "tail", "--json"], ["emulate"]])
+def test_ctrl_c_ends_what_never_ends_by_itself(filled, arguments, monkeypatch):
+    """With code 130 and one line, without a traceback; what there was to say was said before, through a pipe too."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     # A shell lets what it starts in the background ignore the signal, and so would the test's own child.
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code = f"{heed}; from evsched.cli.main import main; main({arguments!r})"
     running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    first = running.stdout.readline() if arguments[0] == "log" else running.stderr.readline()
-    assert first
-    running.send_signal(signal.SIGINT)
+    told = running.stdout if arguments[0] == "log" else running.stderr
     try:
+        assert select([told], [], [], 20)[0], "nothing was said"
+        assert told.readline()
+        running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=10)
     finally:
         running.kill()
