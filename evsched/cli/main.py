@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import TextIO
 
 from cyclopts import App, CycloptsError
 
@@ -73,7 +74,14 @@ def command_line(arguments: Sequence[str]) -> App:
 
 def main(arguments: Sequence[str] | None = None, *, at_once: Handler | None = None) -> None:
     """Run the command line and exit with its code; ``arguments`` are those of the process when None, ``at_once`` as for `run`."""
-    sys.exit(run(arguments, at_once=at_once))
+    # Python has none where the process got none (`>&-`), and then some write elsewhere and some fail.
+    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
+    code = run(arguments, at_once=at_once)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None, *, at_once: Handler | None = None) -> int:
@@ -95,6 +103,7 @@ def run(arguments: Sequence[str] | None = None, *, at_once: Handler | None = Non
     try:
         command, bound, _ = command_line(tokens).parse_args(tokens)
         answer = carry_out(command, bound, at_once)
+        sys.stdout.flush()  # here, where it can still be said that this failed
     except CommandError as error:
         say_error(str(error))
         return error.code
@@ -105,8 +114,8 @@ def run(arguments: Sequence[str] | None = None, *, at_once: Handler | None = Non
         say_error("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing more can be written, not even when Python closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has seen enough.
+        _drop_output()
         return 0
     except OSError as error:
         # A file or folder that cannot be used as it was asked for: no room, no right, no such folder.
@@ -118,6 +127,15 @@ def run(arguments: Sequence[str] | None = None, *, at_once: Handler | None = Non
         _say_bug(error, debug=debug)
         return CRASHED
     return answer if isinstance(answer, int) else 0
+
+
+def _nowhere() -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def _drop_output() -> None:
+    """Let nothing more be written, not even when Python closes the stream: that would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say_bug(error: Exception, *, debug: bool) -> None:

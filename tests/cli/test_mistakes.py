@@ -115,21 +115,53 @@ def broken() -> None:
     raise ZeroDivisionError("integer division")
 
 
-@pytest.mark.parametrize("arguments", [["log", "show"], ["at", "end", "asks"], ["diff", "start"], ["--help"], ["log", "--help"]])
-def test_a_reader_may_have_seen_enough(folder, arguments):
-    """Output into a pipe that is closed early, as by `head`, is no failure."""
+def in_a_shell(folder: Path, arguments: list[str], rest: str) -> subprocess.CompletedProcess[str]:
+    """Run a real process in a shell, with what the shell does to its output; the code is that of the process."""
     where = [] if "--help" in arguments else ["--log", "demo.db"]
     command = " ".join([sys.executable, "-c", "'from evsched.cli.main import main; main()'", *arguments, *where])
-    done = subprocess.run(
-        ["bash", "-c", f"{command} | head -c 1 > /dev/null; exit ${{PIPESTATUS[0]}}"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(main.__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(main.__file__).parents[2])}
+    environment.pop("PYTHONUNBUFFERED", None)
+    return subprocess.run(
+        ["bash", "-c", f"{command} {rest}; exit ${{PIPESTATUS[0]}}"],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+LITTLE_AND_MUCH = [
+    ["log", "show"], ["log", "show", "--json"], ["status", "--json"], ["at", "end", "asks"], ["diff", "start"], ["--help"],
+    ["log", "--help"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", LITTLE_AND_MUCH)
+@pytest.mark.parametrize("reader", ["head -c 1 > /dev/null", "true"])
+def test_a_reader_may_have_seen_enough(folder, arguments, reader):
+    """Output into a pipe that is closed early, as by `head`, or before anything is written, is no failure."""
+    done = in_a_shell(folder, arguments, f"| {reader}")
     assert done.returncode == 0, done.stderr
     assert "Broken" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", LITTLE_AND_MUCH)
+def test_output_that_finds_no_room_is_told_of_once(folder, arguments):
+    """By a sentence and the code of misuse; Python has nothing to add when it ends."""
+    done = in_a_shell(folder, arguments, "> /dev/full")
+    assert done.returncode == 2
+    assert "evsched: output: No space left on device" in done.stderr
+    assert "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", LITTLE_AND_MUCH)
+def test_without_an_output_nothing_is_written(folder, arguments):
+    """A process that was given none does its work all the same."""
+    done = in_a_shell(folder, arguments, ">&-")
+    assert (done.returncode, "bug" in done.stderr) == (0, False), done.stderr
+
+
+def test_without_an_output_for_errors_none_comes_among_the_data(folder):
+    """What is said beside the data is lost then, and the code tells."""
+    done = in_a_shell(folder, ["status", "nonsense"], "2>&-")
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 async def test_who_waits_for_an_answer_is_told_why(capsys):
