@@ -22,6 +22,9 @@ from evsched.cli.options import Json
 
 EVENT_TYPES = tuple(sorted(kind.__name__ for kind in AnyEvent.__args__))
 
+MOMENTS = frozenset({"at", "created", "until"})
+"""Facts that are moments: a person reads them like the times at the beginning of the lines."""
+
 app = App(name="log", help="Read the log, follow it, export it, check it.")
 
 Types = Annotated[list[str] | None, Parameter(name="--type", negative=(), help="Only events of these types; may be repeated.")]
@@ -133,6 +136,7 @@ def _line(step: Step, event: AnyEvent) -> str:
     due = facts.pop("due", None)
     if due is not None and due != step.time:
         facts["due"] = rfc3339(due)
+    facts |= {name: rfc3339(facts[name]) for name in facts.keys() & MOMENTS if facts[name] is not None}
     cause = facts.pop("cause", None)
     if isinstance(event, ConfigurationApplied):
         # All of it is too much for a line; `evsched at SEQ config` shows it.

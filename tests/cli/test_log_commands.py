@@ -140,6 +140,15 @@ def test_the_log_is_shown_event_by_event(filled, capsys):
     assert run(["log", "show", "--type", "NodeRemoved"]) == 1
 
 
+def test_moments_in_events_are_shown_as_times(capsys):
+    """Until when a pause lasts is read like the times of the lines; JSON keeps the milliseconds."""
+    pauses = str(Path(QUEUES_FILE).parent / "pauses.jsonl")
+    assert run(["log", "show", "--log", pauses, "--type", "ApplicationPaused"]) == 0
+    assert " application=report until=2026-01-01T09:00:40.000Z asks=2 " in capsys.readouterr().out
+    assert run(["log", "show", "--log", pauses, "--type", "ApplicationPaused", "--json"]) == 0
+    assert next(one["event"]["until"] for one in shown(capsys)) == 1767258040000
+
+
 def test_what_was_refused_does_not_speak_to_a_terminal(filled, lead, lines, capsys):
     """A refused proposal stands in the log as it came, with its control characters; people see none of them."""
     run(["submit", lines(NODE | {"proposal": "p9", "node": "\u009b31m", "labels": {"\u202e": "\u009b31m"}})])
