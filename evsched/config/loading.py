@@ -47,9 +47,11 @@ def load(paths: Iterable[str | Path]) -> Loaded:
     Raises:
         ConfigurationError: Something is wrong, with everything that is.
     """
-    texts = [(str(path), _read(path)) for path in _files(paths)]
+    named = tuple(paths)
+    texts = [(str(path), _read(path)) for path in _files(named)]
     if not texts:
-        raise ConfigurationError((Fault(_SOURCE, 0, "", f"found no file, expected one of {', '.join(SUFFIXES)}"),))
+        source = ", ".join(map(str, named)) or _SOURCE
+        raise ConfigurationError((Fault(source, 0, "", f"found no file, expected one of {', '.join(SUFFIXES)}"),))
     return load_texts(texts)
 
 

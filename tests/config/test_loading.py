@@ -75,9 +75,10 @@ def test_file_refused(tmp_path, data, words):
 
 
 def test_nothing_to_load(tmp_path):
-    """A folder without files is an error, not an empty configuration."""
-    with pytest.raises(ConfigurationError, match="found no file"):
+    """A folder without files is an error that names it, not an empty configuration."""
+    with pytest.raises(ConfigurationError, match="found no file") as caught:
         load([tmp_path])
+    assert str(caught.value).startswith(f"{tmp_path}: ")
 
 
 def test_faults_of_all_files_are_told(tmp_path):
