@@ -73,7 +73,8 @@ class SqliteLog(_Stream):
             if setting == "user_version" and found == 0:
                 raise StreamMissing(str(self.path))
             if found != value:
-                raise TopicMisconfigured(str(self.path), setting, str(found), str(value))
+                hint = ", as in a log: this is another program's file, or a read model" if setting == "application_id" else ""
+                raise TopicMisconfigured(str(self.path), setting, str(found), f"{value}{hint}")
         guards = tuple(row[0] for row in await self._file.rows("guards"))
         for guard in GUARDS:
             if guard not in guards:

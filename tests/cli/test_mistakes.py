@@ -28,6 +28,7 @@ MISTAKES = {
     ),
     "an exported log that is none": (["verify", "--log", "text.jsonl"], 3, "line 1 of the file is not the beginning"),
     "a text for a log": (["status", "--log", "text.db"], 3, "text.db: SQLITE_NOTADB"),
+    "a read model for a log": (["status", "--log", "model.db"], 3, "this is another program's file, or a read model"),
     "nobody of that name": (["explain", "nobody", "--log", "demo.db"], 1, "nothing is called nobody"),
     "a moment that is none": (["at", "yesterday", "--log", "demo.db"], 2, "moment 'yesterday': expected a seq"),
     "an event that is still to come": (["at", "999", "--log", "demo.db"], 0, "event 999: the log does not go that far yet"),
