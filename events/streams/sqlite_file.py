@@ -16,7 +16,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -335,21 +335,24 @@ class SqliteFile:
             await writer.close()
 
     async def close(self) -> None:
-        """Finish what is waiting and close the connections."""
+        """Finish what is waiting and close the connections, also when cancelled: each has a thread, which would stay."""
         task, self._task = self._task, None
-        if task is not None:
-            self._closing = True
-            self._wanted.set()
-            await asyncio.gather(task, return_exceptions=True)
+        try:
+            if task is not None:
+                self._closing = True
+                self._wanted.set()
+                await asyncio.gather(task, return_exceptions=True)
+        finally:
             _fail(self._waiting, AppendRefused(str(self.path), "the file was closed"))
-        # The reader first: whoever closes last checkpoints.
-        for connection in (self._reader, self._writer):
-            if connection is not None:
-                await connection.close()
-        self._reader = self._writer = None
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+            async with AsyncExitStack() as last_first:
+                if self._lock is not None:
+                    last_first.callback(os.close, self._lock)
+                # The reader first: whoever closes last checkpoints.
+                for connection in (self._writer, self._reader):
+                    if connection is not None:
+                        last_first.push_async_callback(connection.close)
+                self._reader = self._writer = None
+                self._lock = None
 
 
 def _fail(group: Sequence[Write], error: StreamError) -> None:

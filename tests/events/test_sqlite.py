@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, closing
@@ -308,6 +309,31 @@ async def test_a_cancelled_write_is_written_all_the_same(streams: Streams) -> No
         await tasks[1]
     await write(leader, "a")
     assert await streams.inbox.end() == 3
+
+
+@pytest.mark.parametrize("turns", [*range(6), 10, 20])
+async def test_a_close_that_is_cancelled_closes_all_the_same(path: Path, turns: int) -> None:
+    """Each connection has a thread, for which the process would wait for ever when it ends."""
+    before = set(threading.enumerate())
+
+    async def work() -> None:
+        async with open_streams(f"sqlite://{path}") as streams:
+            await streams.log.create()
+            await streams.inbox.put([InboxRecord(data=b"{}", id="p1")])
+            await streams.inbox.end()
+            leaving.set()
+
+    leaving = asyncio.Event()
+    working = asyncio.create_task(work())
+    await leaving.wait()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    working.cancel()
+    await asyncio.wait([working])
+    for thread in set(threading.enumerate()) - before:
+        if "connection" in thread.name:
+            await asyncio.to_thread(thread.join, 2)
+            assert not thread.is_alive()
 
 
 async def test_a_file_without_its_guards_is_refused(streams: Streams, path: Path) -> None:
