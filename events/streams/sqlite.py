@@ -152,7 +152,7 @@ class SqliteInbox(_Stream):
                 return ()
             await self._file.changed(min(left, POLL_S))
         rows = await self._file.rows("read_inbox", self.partition, position, count)
-        if rows[0][0] != position:
+        if not rows or rows[0][0] != position:
             raise PositionLost(position, f"inbox {self.name} does not hold it any more")
         return tuple(read_proposal(InboxRecord(data=data, id=id_, source=source), place) for place, id_, source, data in rows)
 

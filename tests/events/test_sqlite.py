@@ -436,3 +436,16 @@ async def test_large_proposals_are_read_a_few_at_a_time(streams: Streams, monkey
         batches.append([one.id for one in batch])
         position = batch[-1].position + 1
     assert batches == [["p0", "p1"], ["p2"], ["p3"], ["p4", "p5"], ["p6"]]
+
+
+async def test_records_that_vanish_while_they_are_read_are_missed(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes are read first; who empties the inbox before the records are read is told of, as for any that are gone."""
+    await streams.inbox.put([InboxRecord(data=b"x", id="p1")])
+    rows = SqliteFile.rows
+
+    async def vanish(file: SqliteFile, query: str, *arguments: object) -> list[tuple[object, ...]]:
+        return [] if query == "read_inbox" else await rows(file, query, *arguments)
+
+    monkeypatch.setattr(SqliteFile, "rows", vanish)
+    with pytest.raises(errors.PositionLost):
+        await streams.inbox.read(0)
