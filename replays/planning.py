@@ -47,6 +47,8 @@ def plan_ask(engine: Engine, proposed: v.AskSubmitted) -> Planned:
         due = world.next_due()
         if due is None or proposed.ask not in world.state.asks or proposed.ask in world.state.preemptions:
             break
+        if proposed.application in world.state.paused:  # the next that is due may be the end of the pause
+            break
         events.extend(world.step(max(due, world.state.time)))
     for event in events:
         if isinstance(event, v.InputRejected):

@@ -180,6 +180,23 @@ def test_a_preemption_is_decided_again_with_shares_before_and_after():
     assert in_flight.unblock[-1] == "the end of t2"
 
 
+def test_a_plan_does_not_look_behind_the_end_of_a_pause():
+    """An ask with room, of a paused application, would not run at once; one of another application would."""
+    cluster = Cluster(queue("batch", application_unschedasks_backoff="2"), capacity=4000)
+    for name in ("a1", "a2"):
+        large = v.AskSubmitted(ask=name, application="x", queue="root.batch", resources={"vcore": 8000})
+        cluster.step(1, large)
+    assert "x" in cluster.engine.state.paused
+
+    def planned(application):
+        ask = v.AskSubmitted(ask="new", application=application, queue="root.batch", resources={"vcore": 1000})
+        return plan_ask(cluster.engine, ask)
+
+    assert planned("x").outcome == "waits"
+    assert planned("x").summary.startswith("It would wait. Application x is paused until ")
+    assert planned("y").outcome == "bound"
+
+
 def test_a_plan_tells_what_would_happen_and_writes_nothing():
     """Bound, at whose cost, waiting with a reason, or refused; the engine is as before."""
     cluster = Cluster(queue("prod", guaranteed=4000), queue("test", maximum=8000))
