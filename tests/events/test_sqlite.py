@@ -315,6 +315,7 @@ async def test_a_cancelled_write_is_written_all_the_same(streams: Streams) -> No
 async def test_a_close_that_is_cancelled_closes_all_the_same(path: Path, turns: int) -> None:
     """Each connection has a thread, for which the process would wait for ever when it ends."""
     before = set(threading.enumerate())
+    leaving = asyncio.Event()
 
     async def work() -> None:
         async with open_streams(f"sqlite://{path}") as streams:
@@ -323,17 +324,15 @@ async def test_a_close_that_is_cancelled_closes_all_the_same(path: Path, turns: 
             await streams.inbox.end()
             leaving.set()
 
-    leaving = asyncio.Event()
     working = asyncio.create_task(work())
     await leaving.wait()
     for _ in range(turns):
         await asyncio.sleep(0)
     working.cancel()
     await asyncio.wait([working])
-    for thread in set(threading.enumerate()) - before:
-        if "connection" in thread.name:
-            await asyncio.to_thread(thread.join, 2)
-            assert not thread.is_alive()
+    for thread in [one for one in set(threading.enumerate()) - before if "connection" in one.name]:
+        await asyncio.to_thread(thread.join, 2)
+        assert not thread.is_alive()
 
 
 async def test_a_file_without_its_guards_is_refused(streams: Streams, path: Path) -> None:
