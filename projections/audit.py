@@ -137,6 +137,11 @@ def _variant(connection: sqlite3.Connection, name: str, queue: str | None) -> st
     return name + _LEAF if leaf == 1 else name
 
 
+def has_queue(connection: sqlite3.Connection, queue: str) -> bool:
+    """Tell whether there ever was a queue of this name."""
+    return connection.execute("SELECT 1 FROM queues WHERE queue = ? LIMIT 1", (queue,)).fetchone() is not None
+
+
 def last_before(connection: sqlite3.Connection, time: int) -> int:
     """Return the ``seq`` of the last event before a time (milliseconds); 0 when there is none."""
     sql = "SELECT seq FROM frames WHERE time < ? ORDER BY time DESC, seq DESC LIMIT 1"

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from evsched.cli.answers import CommandError, emit, paper, say
+from evsched.cli.answers import NO, CommandError, emit, paper, say
 from evsched.cli.cells import NOTHING, amounts, counted, printable
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
@@ -60,7 +60,7 @@ async def audit(  # noqa: PLR0913 - one parameter an option
     Args:
         question: Its name.
         where: Which log.
-        queue: Only this queue and those below it.
+        queue: Only this queue and those below it; exits 1 when there never was one of this name.
         first: From this moment on: a seq, a time, or time before the end of the read model (-15m).
         end: Up to this moment, which is not included.
         at: As of this moment.
@@ -99,6 +99,8 @@ async def audit(  # noqa: PLR0913 - one parameter an option
             )
             if scope.first > scope.end:
                 raise CommandError(f"--from {first}: comes after --to {end}")
+            if queue is not None and not answers.has_queue(connection, queue):
+                raise CommandError(f"queue {queue}: never was in this log", NO)
             answer = answers.ask_connected(connection, question, scope)
     except RebuildNeeded as error:
         raise CommandError(f"{error} (make it with `evsched project rebuild`)") from error

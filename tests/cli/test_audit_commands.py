@@ -71,6 +71,16 @@ def test_a_rebuild_of_the_file_and_of_the_imported_log_are_the_same(url, tmp_pat
     assert (facts["projected_seq"], facts["behind"]) == (35, 0)
 
 
+def test_a_queue_that_never_was_is_not_found(url, tmp_path, capsys):
+    """No rows would read as "nobody was preempted there"."""
+    path = str(tmp_path / "a.db")
+    assert run(["project", "rebuild", "--db", path]) == 0
+    assert run(["audit", "who-preempted", "--queue", "root", "--db", path]) == 0
+    capsys.readouterr()
+    assert run(["audit", "who-preempted", "--queue", "root.nope", "--db", path]) == 1
+    assert capsys.readouterr().err == "evsched: queue root.nope: never was in this log\n"
+
+
 def test_the_questions_are_listed_with_their_columns(capsys):
     """Without a log or a file."""
     assert run(["audit"]) == 0
