@@ -36,7 +36,7 @@ def apply_all(
     folds = _FOLDS
     for event in events:
         fold, has_proposal = folds[type(event)]
-        if has_proposal is None and check is not None:
+        if check is not None and fold is _checkpoint_recorded:
             check(event)  # type: ignore[arg-type]
         state.seq = event.seq
         fold(state, event)
@@ -105,8 +105,5 @@ _APPLY: dict[type, Callable[[State, Any], None]] = {
 _PROPOSED = frozenset((*v.AnyInput.__args__, v.InputRejected))
 """Types that carry the id of a proposal, which is remembered so that a repetition is recognised."""
 
-_FOLDS: dict[type, tuple[Callable[[State, Any], None], bool | None]] = {
-    **{kind: (fold, kind in _PROPOSED) for kind, fold in _APPLY.items()},
-    v.CheckpointRecorded: (_checkpoint_recorded, None),
-}
-"""What applies a type, and whether it carries the id of a proposal; None: it carries a digest."""
+_FOLDS = {kind: (fold, kind in _PROPOSED) for kind, fold in _APPLY.items()}
+"""What applies a type, and whether it carries the id of a proposal."""

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from evsched.core.queues import Queue
-from evsched.core.resources import ResourceTypes, written
+from evsched.core.resources import ResourceTypes
 from evsched.core.timers import Timers
 
 if TYPE_CHECKING:
@@ -115,11 +115,9 @@ class State:
 
     def shape(self, resources: Mapping[str, int]) -> Shape:
         """Return the shape of these amounts; a resource type that is new gets room everywhere."""
-        shape = self.types.known.get(written(resources))
-        if shape is None:
-            shape = self.types.shape(resources)
-            if len(self.types.names) != self.width:
-                self.widen()
+        shape = self.types.shape(resources)
+        if len(self.types.names) != self.width:
+            self.widen()
         return shape
 
     def widen(self) -> None:

@@ -91,6 +91,11 @@ def ends(state: State, application: Application, allocation: Allocation) -> None
         state.victims.removed(allocation)
 
 
+def claims(state: State, ask: Ask, sign: int) -> None:
+    """Count (``sign`` 1) or uncount (-1) what an ask in flight will use."""
+    q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, sign)
+
+
 def _leaves_line(state: State, application: Application, ask: Ask) -> None:
     priorities = application.priorities
     left = priorities[ask.priority] - 1
@@ -210,7 +215,7 @@ def count_queues(state: State) -> None:
     for (path, shape), count in Counter(map(_OF_QUEUE, state.asks.values())).items():
         q.wait(queues[path], _times(shapes[shape].pairs, count), count)
     for ask in map(state.asks.__getitem__, state.preemptions):
-        q.claim(queues[ask.queue], shapes[ask.shape].pairs, 1)
+        claims(state, ask, 1)
 
 
 _OF_QUEUE = attrgetter("queue", "shape")

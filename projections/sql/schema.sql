@@ -105,6 +105,7 @@ CREATE INDEX reservation_by_ask ON reservations (ask, from_seq);
 CREATE INDEX pause_by_application ON pauses (application, from_seq);
 CREATE INDEX pause_by_queue ON pauses (queue, from_seq);
 CREATE INDEX pause_by_seq ON pauses (from_seq);
+-- Whatever began before a window and reaches into it: among those with so many digits of length, only the latest can.
 CREATE INDEX pause_by_length ON pauses (length(to_seq - from_seq), from_seq);
 CREATE INDEX preemption_by_queue ON preemptions (queue, seq);
 CREATE INDEX victim_by_allocation ON victims (allocation, seq);

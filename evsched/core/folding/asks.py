@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evsched.core import queues as q
 from evsched.core import tallies
 from evsched.core.folding.applications import application_of, forget_if_done
 from evsched.core.folding.cluster import stir
@@ -74,7 +73,7 @@ def take_out(state: State, application: Application, ask: Ask) -> None:
     if name in state.preemptions:
         del state.preemptions[name]
         if state.counting:
-            q.claim(application.leaf, state.types.shapes[ask.shape].pairs, -1)
+            tallies.claims(state, ask, -1)
             if state.order is not None:
                 state.order.freed(application)
     if name in state.reservations:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from events.configuration import KueueSpec, YunikornSpec
 from evsched.core import queues as q
+from evsched.core import tallies
 from evsched.core.folding.cluster import stir
 from evsched.core.folding.reservations import reserve, unreserve
 from evsched.core.timers import Timer
@@ -29,7 +30,7 @@ def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
     state.tried.pop(event.ask, None)
     known = state.preemptions.get(event.ask)
     if known is None and state.counting:
-        q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, 1)
+        tallies.claims(state, ask, 1)
     if known is not None:
         told = [*known.waiting_for, *told]
     state.preemptions[event.ask] = Preemption(ask=event.ask, node=event.node, waiting_for=told, decided=state.time, seq=event.seq)
@@ -75,7 +76,7 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
         del state.preemptions[event.ask]
         ask = state.asks[event.ask]
         if state.counting:
-            q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, -1)
+            tallies.claims(state, ask, -1)
         if event.ask in state.reservations:
             unreserve(state, event.ask)
         if event.node_lost:
