@@ -41,11 +41,13 @@ test: $(READY) ## Run all tests, with a real Apache Kafka (ARGS="-k name" for so
 	$(PYTEST) -p no:xdist -m "serial and not fuzz" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
 	exit $$failed
 
-lint: $(READY) ## Check style and the banned names of the pure rooms (ruff)
+lint: $(READY) ## Check style, layout and the banned names of the pure rooms (ruff)
 	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
 
-format: $(READY) ## Mend what ruff can mend by itself
+format: $(READY) ## Lay code out and mend what ruff can mend by itself
 	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
 
 types: $(READY) ## Check types (mypy, strict)
 	$(BIN)/mypy

@@ -2,8 +2,9 @@
 
 usage: python -m benchmarks [--list] [--json FILE] [NAME ...]
 
-A NAME is that of a module of this folder (``allocation``) or of one benchmark in it (``allocation.flat``). Without one, all run.
-The figures are also written as JSON, to build/benchmarks.json unless --json says otherwise.
+A NAME is that of a module of this folder (``allocation``) or of one benchmark in it
+(``allocation.flat``). Without one, all run. The figures are also written as JSON, to
+build/benchmarks.json unless --json says otherwise.
 """
 
 from __future__ import annotations
@@ -41,13 +42,23 @@ def chosen(benchmarks: dict[str, Benchmark], names: list[str]) -> dict[str, Benc
         if not any(name in {known, known.partition(".")[0]} for known in benchmarks):
             print(f"{name}: no such benchmark; there are {', '.join(benchmarks)}", file=sys.stderr)
             raise SystemExit(2)
-    return {known: one for known, one in benchmarks.items() if not names or known in names or known.partition(".")[0] in names}
+    return {
+        known: one
+        for known, one in benchmarks.items()
+        if not names or known in names or known.partition(".")[0] in names
+    }
 
 
 def table(rows: list[Row]) -> Table:
     """Return the rows for people."""
     shown = Table(title=f"{platform.python_implementation()} {platform.python_version()}")
-    for name, justify in (("what", "left"), ("measured", "right"), ("unit", "left"), ("target", "right"), ("limit", "right")):
+    for name, justify in (
+        ("what", "left"),
+        ("measured", "right"),
+        ("unit", "left"),
+        ("target", "right"),
+        ("limit", "right"),
+    ):
         shown.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     shown.add_column("of limit", justify="right")
     shown.add_column("note")
@@ -57,7 +68,9 @@ def table(rows: list[Row]) -> Table:
             row.name,
             f"[{style}]{figure(row.value)}[/]" if style else figure(row.value),
             row.unit,
-            "" if row.target is None else f"{'≥' if row.better == 'more' else '≤'} {figure(row.target)}",
+            ""
+            if row.target is None
+            else f"{'≥' if row.better == 'more' else '≤'} {figure(row.target)}",
             "" if row.limit is None else f"{figure(row.limit)} ({row.limit_name})",
             "" if row.ratio is None else f"{row.ratio:.2f}",
             row.note,
@@ -72,17 +85,25 @@ def figure(value: float) -> str:
 
 def main() -> int:
     """Run what was asked for; return 1 when a target was missed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, each beside its target and its limit.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a module of this folder, or one benchmark in it")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure, each beside its target and its limit."
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="a module of this folder, or one benchmark in it"
+    )
     parser.add_argument("--list", action="store_true", help="only list what there is")
-    parser.add_argument("--json", type=Path, default=FOLDER.parent / "build" / "benchmarks.json", metavar="FILE")
+    parser.add_argument(
+        "--json", type=Path, default=FOLDER.parent / "build" / "benchmarks.json", metavar="FILE"
+    )
     arguments = parser.parse_args()
     benchmarks = chosen(found(), arguments.names)
     if arguments.list:
         print("\n".join(benchmarks))
         return 0
     rows: list[Row] = []
-    with Progress(TextColumn("{task.description}"), console=Console(stderr=True), transient=True) as progress:
+    with Progress(
+        TextColumn("{task.description}"), console=Console(stderr=True), transient=True
+    ) as progress:
         task = progress.add_task("")
         for name, benchmark in benchmarks.items():
             progress.update(task, description=f"measuring {name}")
@@ -90,7 +111,9 @@ def main() -> int:
     Console().print(table(rows))
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     documents = [{**msgspec.to_builtins(row), "ratio": row.ratio, "met": row.met} for row in rows]
-    arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(documents), indent=1) + b"\n")
+    arguments.json.write_bytes(
+        msgspec.json.format(msgspec.json.encode(documents), indent=1) + b"\n"
+    )
     return 1 if any(row.met is False for row in rows) else 0
 
 

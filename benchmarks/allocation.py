@@ -1,6 +1,7 @@
 """How many asks are bound per second, and how long a step takes in which little happens.
 
-Limit: the events that a cycle writes, taken through the reducer alone; what a cycle costs beyond that is deciding.
+Limit: the events that a cycle writes, taken through the reducer alone; what a cycle costs beyond
+that is deciding.
 """
 
 from __future__ import annotations
@@ -43,20 +44,36 @@ def bind(name: str, inputs: list[AnyInput], target: float | None = None, note: s
 def flat() -> Iterable[Row]:
     """One priority."""
     for nodes, asks in ((1000, 10_000), (5000, 50_000)):
-        inputs = from_file(f"alloc-{nodes}nodes-{asks}asks-flat") or waiting(nodes, asks, priorities=False)
-        yield bind(f"{nodes} nodes, {asks} asks, one priority", inputs, TARGET, PEER if nodes == 5000 else "")
+        inputs = from_file(f"alloc-{nodes}nodes-{asks}asks-flat") or waiting(
+            nodes, asks, priorities=False
+        )
+        yield bind(
+            f"{nodes} nodes, {asks} asks, one priority",
+            inputs,
+            TARGET,
+            PEER if nodes == 5000 else "",
+        )
 
 
 def prio() -> Iterable[Row]:
     """Many priorities."""
     for nodes, asks in ((1000, 10_000), (5000, 50_000)):
-        inputs = from_file(f"alloc-{nodes}nodes-{asks}asks-prio") or waiting(nodes, asks, priorities=True)
-        yield bind(f"{nodes} nodes, {asks} asks, ten priorities", inputs, TARGET, PEER if nodes == 5000 else "")
+        inputs = from_file(f"alloc-{nodes}nodes-{asks}asks-prio") or waiting(
+            nodes, asks, priorities=True
+        )
+        yield bind(
+            f"{nodes} nodes, {asks} asks, ten priorities",
+            inputs,
+            TARGET,
+            PEER if nodes == 5000 else "",
+        )
 
 
 def shapes() -> Iterable[Row]:
     """Many different shapes, so that equal asks are rare."""
-    yield bind("5000 nodes, 50000 asks of 500 shapes", waiting(5000, 50_000, priorities=True, shapes=500))
+    yield bind(
+        "5000 nodes, 50000 asks of 500 shapes", waiting(5000, 50_000, priorities=True, shapes=500)
+    )
 
 
 def full() -> Iterable[Row]:
@@ -66,7 +83,9 @@ def full() -> Iterable[Row]:
     waits = len(engine.state.asks)
     with measured() as idle:
         for number in range(STEPS):
-            ask = AskSubmitted(ask=f"late{number}", application="app-0", resources={"vcore": 64_001}, created=START)
+            ask = AskSubmitted(
+                ask=f"late{number}", application="app-0", resources={"vcore": 64_001}, created=START
+            )
             engine.step(START, [Proposal(input=ask)])
     name = f"a step with an ask that fits nowhere, {waits} wait"
     yield Row(name=name, value=idle.seconds / STEPS * 1e6, unit="us/step", better="less")
@@ -80,7 +99,10 @@ def crowded() -> Iterable[Row]:
             ask=f"t{number}",
             application=f"one-{number}",
             queue=leaf(number % 2),
-            resources={"vcore": draw.randrange(1000, 24_000), "memory": draw.randrange(1, 64) * 2**30},
+            resources={
+                "vcore": draw.randrange(1000, 24_000),
+                "memory": draw.randrange(1, 64) * 2**30,
+            },
             priority=draw.randrange(4),
             created=START,
         )
@@ -89,20 +111,35 @@ def crowded() -> Iterable[Row]:
     yield churn(taken_in([*cluster(200), *asks]), "every ask and application different", steps=200)
     below = tuple(QueueSpec(name=f"l{two}", maximum={"vcore": 5000}) for two in range(50))
     leaves = tuple(QueueSpec(name=f"p{one}", parent=True, queues=below) for one in range(20))
-    asks = [ask(number, f"x{number % 1000}", f"root.p{number % 20}.l{number // 20 % 50}") for number in range(25_000)]
+    asks = [
+        ask(number, f"x{number % 1000}", f"root.p{number % 20}.l{number // 20 % 50}")
+        for number in range(25_000)
+    ]
     yield churn(taken_in([*cluster(200, tree(*leaves)), *asks]), "1,000 leaves at their maximum")
     queue = QueueSpec(name="a", max_applications=100)
     asks = [ask(number, f"x{number // 2}", "root.a") for number in range(10_000)]
     yield churn(taken_in([*cluster(200, tree(queue)), *asks]), "maxapplications 100", steps=150)
     queue = QueueSpec(name="a", limits=(LimitSpec(users=("*",), max_resources={"vcore": 10_000}),))
-    asks = [ask(number, f"x{number // 4}", "root.a", f"u{number // 4 % 200}") for number in range(20_000)]
-    yield churn(taken_in([*cluster(200, tree(queue)), *asks]), "a limit for each of 200 users", steps=1000)
+    asks = [
+        ask(number, f"x{number // 4}", "root.a", f"u{number // 4 % 200}")
+        for number in range(20_000)
+    ]
+    yield churn(
+        taken_in([*cluster(200, tree(queue)), *asks]), "a limit for each of 200 users", steps=1000
+    )
 
 
 def ask(number: int, application: str, queue: str, user: str = "ann") -> AnyInput:
     """Return an ask of one core."""
     one_core = {"vcore": 1000}
-    return AskSubmitted(ask=f"t{number}", application=application, queue=queue, user=user, resources=one_core, created=START)
+    return AskSubmitted(
+        ask=f"t{number}",
+        application=application,
+        queue=queue,
+        user=user,
+        resources=one_core,
+        created=START,
+    )
 
 
 def churn(engine: Engine, name: str, steps: int = STEPS) -> Row:
@@ -124,4 +161,10 @@ def churn(engine: Engine, name: str, steps: int = STEPS) -> Row:
     )
 
 
-BENCHMARKS: dict[str, Benchmark] = {"flat": flat, "prio": prio, "shapes": shapes, "full": full, "crowded": crowded}
+BENCHMARKS: dict[str, Benchmark] = {
+    "flat": flat,
+    "prio": prio,
+    "shapes": shapes,
+    "full": full,
+    "crowded": crowded,
+}

@@ -1,6 +1,7 @@
 """The clusters that are measured: of the shapes of the scenario files beside the repository, which are used when they are there.
 
-Shapes: a root with 5 parents of 10 leaves each, applications spread evenly over the leaves, nodes of 64 cores, tasks of 1 core.
+Shapes: a root with 5 parents of 10 leaves each, applications spread evenly over the leaves, nodes
+of 64 cores, tasks of 1 core.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from events.vocabulary import (
     Proposal,
 )
 from evsched.core.engine import Engine
-from replays.scenario import read_scenario
-from replays.staging import Staging
+from replays.scenarios.scenario import read_scenario
+from replays.scenarios.staging import Staging
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "perf" / "yunikorn"
 START = 1_767_225_600_000
@@ -34,18 +35,30 @@ def leaf(number: int) -> str:
 def tree(*queues: QueueSpec) -> YunikornSpec:
     """Return a configuration with these queues below root, without any the one of 50 leaves."""
     parents = tuple(
-        QueueSpec(name=f"p{one}", parent=True, queues=tuple(QueueSpec(name=f"l{two}") for two in range(LEAVES)))
+        QueueSpec(
+            name=f"p{one}",
+            parent=True,
+            queues=tuple(QueueSpec(name=f"l{two}") for two in range(LEAVES)),
+        )
         for one in range(PARENTS)
     )
-    return YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or parents))
+    return YunikornSpec(
+        root=QueueSpec(name="root", parent=True, submit_acl="*", queues=queues or parents)
+    )
 
 
 def cluster(nodes: int, configuration: YunikornSpec | None = None) -> list[AnyInput]:
     """Return the inputs that set up the tree and empty nodes, and the applications unless the tree is another one."""
     inputs: list[AnyInput] = [ConfigurationApplied(configuration=configuration or tree())]
-    inputs += [NodeRegistered(node=f"node-{one:05}", capacity={"vcore": 64_000, "memory": 256 * 2**30}) for one in range(nodes)]
+    inputs += [
+        NodeRegistered(node=f"node-{one:05}", capacity={"vcore": 64_000, "memory": 256 * 2**30})
+        for one in range(nodes)
+    ]
     if configuration is None:
-        inputs += [ApplicationSubmitted(application=f"app-{one}", queue=leaf(one), created=START) for one in range(APPLICATIONS)]
+        inputs += [
+            ApplicationSubmitted(application=f"app-{one}", queue=leaf(one), created=START)
+            for one in range(APPLICATIONS)
+        ]
     return inputs
 
 

@@ -1,12 +1,14 @@
 """How long one victim search of Kueue takes, and how fast cycles admit.
 
-The scenario files beside the repository are used when they are there, and their victims compared; else cohorts of the same shape
-are made: one flat cohort, half of the queues use half of their quota, the other half one and a half times theirs. *few* asks for
-two or three victims, *many* for the whole nominal quota back, *fail* can never succeed. *trees* are cohorts in cohorts with two
+The scenario files beside the repository are used when they are there, and their victims compared;
+else cohorts of the same shape are made: one flat cohort, half of the queues use half of their
+quota, the other half one and a half times theirs. *few* asks for two or three victims, *many* for
+the whole nominal quota back, *fail* can never succeed. *trees* are cohorts in cohorts with two
 resources, which the files have not.
 
-A search is measured on a ready state: the first one builds the index of candidates, which is told of every change from then on;
-what that costs is a row of its own. The limit of a search is one look at every borrowing queue.
+A search is measured on a ready state: the first one builds the index of candidates, which is told
+of every change from then on; what that costs is a row of its own. The limit of a search is one look
+at every borrowing queue.
 """
 
 from __future__ import annotations
@@ -18,20 +20,39 @@ from random import Random
 from statistics import median
 
 from benchmarks.rows import Benchmark, Row, measured
-from events.configuration import ClusterQueueSpec, CohortSpec, FlavorQuotaSpec, KueueSpec, QuotaSpec, ResourceGroupSpec
-from events.vocabulary import AllocationBound, AllocationRestored, AnyInput, AskSubmitted, ConfigurationApplied, Proposal
+from events.configuration import (
+    ClusterQueueSpec,
+    CohortSpec,
+    FlavorQuotaSpec,
+    KueueSpec,
+    QuotaSpec,
+    ResourceGroupSpec,
+)
+from events.vocabulary import (
+    AllocationBound,
+    AllocationRestored,
+    AnyInput,
+    AskSubmitted,
+    ConfigurationApplied,
+    Proposal,
+)
 from evsched.core.engine import Engine
 from evsched.core.kueue.fixed import parts_of, requirements
 from evsched.core.kueue.model import quota_of
 from evsched.core.kueue.search import Searcher
 from evsched.core.kueue.trial import Trial
-from replays.scenario import Scenario, parse_scenario
-from replays.staging import Staging
+from replays.scenarios.scenario import Scenario, parse_scenario
+from replays.scenarios.staging import Staging
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "perf" / "kueue"
 START = 1_767_225_600_000
 SIZES = ((10, 10), (10, 100), (100, 100), (1000, 10), (1000, 100))
-PEER_MS = {("classic", "few"): 333, ("fair", "few"): 355, ("classic", "fail"): 420, ("fair", "fail"): 1534}
+PEER_MS = {
+    ("classic", "few"): 333,
+    ("fair", "few"): 355,
+    ("classic", "fail"): 420,
+    ("fair", "fail"): 1534,
+}
 """What the real scheduler needs at 1,000 x 100."""
 TARGET_MS = {"few": 10.0, "many": 10.0, "fail": 100.0}
 SMALL_TARGET_MS = 0.5
@@ -45,13 +66,17 @@ def target_ms(kind: str, queues: int, workloads: int) -> float | None:
     return TARGET_MS[kind] if (queues, workloads) == (1000, 100) else None
 
 
-# -------------------------------------------------------------------------------------------------------------- partitions
+# --------------------------------------------------------------------------------------- partitions
 
 
 def group(**nominal: int) -> tuple[ResourceGroupSpec, ...]:
     """Return quotas in one flavor."""
     quotas = {name: QuotaSpec(nominal=amount) for name, amount in nominal.items()}
-    return (ResourceGroupSpec(resources=tuple(nominal), flavors=(FlavorQuotaSpec(flavor="default", quotas=quotas),)),)
+    return (
+        ResourceGroupSpec(
+            resources=tuple(nominal), flavors=(FlavorQuotaSpec(flavor="default", quotas=quotas),)
+        ),
+    )
 
 
 def configuration(
@@ -59,7 +84,9 @@ def configuration(
 ) -> ConfigurationApplied:
     """Return the configuration of some ClusterQueues."""
     strategies = ("LessThanOrEqualToFinalShare", "LessThanInitialShare") if fair else ()
-    spec = KueueSpec(cluster_queues=tuple(queues), cohorts=cohorts, fair_sharing=fair, fair_strategies=strategies)
+    spec = KueueSpec(
+        cluster_queues=tuple(queues), cohorts=cohorts, fair_sharing=fair, fair_strategies=strategies
+    )
     return ConfigurationApplied(configuration=spec)
 
 
@@ -81,7 +108,10 @@ def made(kind: str, queues: int, workloads: int, *, fair: bool) -> list[AnyInput
     """Return a flat cohort of the shape of the scenario files."""
     chance, nominal = Random(1), workloads * 10_000
     policies = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}
-    specs = [ClusterQueueSpec(name=f"q{i}", cohort="pool", groups=group(cpu=nominal), **policies) for i in range(queues)]
+    specs = [
+        ClusterQueueSpec(name=f"q{i}", cohort="pool", groups=group(cpu=nominal), **policies)
+        for i in range(queues)
+    ]
     inputs: list[AnyInput] = [configuration(specs, fair=fair)]
     for number in range(queues):
         size = 5000 if number % 2 else 15_000
@@ -89,9 +119,19 @@ def made(kind: str, queues: int, workloads: int, *, fair: bool) -> list[AnyInput
             size = 0 if kind == "many" else 8000
         elif number == 1:
             size = 20_000 if kind == "many" else 12_000
-        inputs += [workload(number * workloads + i, f"q{number}", chance, cpu=size) for i in range(workloads if size else 0)]
+        inputs += [
+            workload(number * workloads + i, f"q{number}", chance, cpu=size)
+            for i in range(workloads if size else 0)
+        ]
     amount = {"few": 40_000, "many": nominal, "fail": 9 * queues * nominal // 10}[kind]
-    ask = AskSubmitted(ask="ask", queue="q0", resources={"cpu": amount}, flavors={"cpu": "default"}, priority=5, created=START)
+    ask = AskSubmitted(
+        ask="ask",
+        queue="q0",
+        resources={"cpu": amount},
+        flavors={"cpu": "default"},
+        priority=5,
+        created=START,
+    )
     return [*inputs, ask]
 
 
@@ -99,10 +139,20 @@ def tree(queues: int, workloads: int, *, fair: bool) -> list[AnyInput]:
     """Return cohorts in cohorts: one top, ten divisions, ten teams each with a little quota of their own; two resources."""
     chance = Random(1)
     cohorts = [CohortSpec(name="top"), *(CohortSpec(name=f"d{i}", parent="top") for i in range(10))]
-    cohorts += [CohortSpec(name=f"t{i}", parent=f"d{i % 10}", groups=group(cpu=workloads, memory=workloads)) for i in range(100)]
-    policies = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any", "borrow_within_cohort": "LowerPriority"}
+    cohorts += [
+        CohortSpec(name=f"t{i}", parent=f"d{i % 10}", groups=group(cpu=workloads, memory=workloads))
+        for i in range(100)
+    ]
+    policies = {
+        "within_cluster_queue": "LowerPriority",
+        "reclaim_within_cohort": "Any",
+        "borrow_within_cohort": "LowerPriority",
+    }
     quotas = group(cpu=workloads * 10, memory=workloads * 10)
-    specs = [ClusterQueueSpec(name=f"q{i}", cohort=f"t{i % 100}", groups=quotas, **policies) for i in range(queues)]
+    specs = [
+        ClusterQueueSpec(name=f"q{i}", cohort=f"t{i % 100}", groups=quotas, **policies)
+        for i in range(queues)
+    ]
     inputs: list[AnyInput] = [configuration(specs, fair=fair, cohorts=tuple(cohorts))]
     for number in range(queues):
         size = 5 if number % 3 else 20
@@ -126,10 +176,14 @@ def from_file(name: str) -> Scenario | None:
 def expected(scenario: Scenario) -> list[str]:
     """Return the ids of the victims that the file has, sorted."""
     preemptions = (scenario.observed.preemptions if scenario.observed is not None else None) or ()
-    return sorted(victim if isinstance(victim, str) else victim.id for one in preemptions for victim in one.victims)
+    return sorted(
+        victim if isinstance(victim, str) else victim.id
+        for one in preemptions
+        for victim in one.victims
+    )
 
 
-# ----------------------------------------------------------------------------------------------------------------- figures
+# ------------------------------------------------------------------------------------------ figures
 
 
 def ready(inputs: list[AnyInput]) -> Engine:
@@ -155,10 +209,18 @@ def look(engine: Engine) -> int:
     """Look once at every queue that borrows, which no search can do without."""
     (ask,) = engine.state.asks.values()
     top = quota_of(engine.state.queues[ask.queue]).top
-    return sum(queue.usage.get(index, 0) for index, queues in top.borrowers.items() for queue in queues)
+    return sum(
+        queue.usage.get(index, 0) for index, queues in top.borrowers.items() for queue in queues
+    )
 
 
-def rows(name: str, inputs: list[AnyInput], target: float | None, note: str = "", want: list[str] | None = None) -> Iterable[Row]:
+def rows(
+    name: str,
+    inputs: list[AnyInput],
+    target: float | None,
+    note: str = "",
+    want: list[str] | None = None,
+) -> Iterable[Row]:
     """Measure the first search, then those on the ready state."""
     engine = ready(inputs)
     with measured() as first:
@@ -192,12 +254,20 @@ def searches(algorithm: str) -> Iterable[Row]:
         for queues, workloads in SIZES:
             scenario = from_file(f"{algorithm}-{kind}-{queues:04}x{workloads:03}")
             inputs = (
-                made(kind, queues, workloads, fair=algorithm == "fair") if scenario is None else Staging(scenario).beginning()
+                made(kind, queues, workloads, fair=algorithm == "fair")
+                if scenario is None
+                else Staging(scenario).beginning()
             )
             want = None if scenario is None else expected(scenario)
             peer = PEER_MS.get((algorithm, kind)) if (queues, workloads) == (1000, 100) else None
             note = f"the peer: {peer} ms; " if peer else ""
-            yield from rows(f"{algorithm} {kind} {queues} x {workloads}", inputs, target_ms(kind, queues, workloads), note, want)
+            yield from rows(
+                f"{algorithm} {kind} {queues} x {workloads}",
+                inputs,
+                target_ms(kind, queues, workloads),
+                note,
+                want,
+            )
 
 
 def classic() -> Iterable[Row]:
@@ -213,19 +283,38 @@ def fair() -> Iterable[Row]:
 def trees() -> Iterable[Row]:
     """Cohorts in cohorts, two resources."""
     for algorithm in ("classic", "fair"):
-        yield from rows(f"{algorithm} in a tree of 111 cohorts, 1000 x 50", tree(1000, 50, fair=algorithm == "fair"), 10.0)
+        yield from rows(
+            f"{algorithm} in a tree of 111 cohorts, 1000 x 50",
+            tree(1000, 50, fair=algorithm == "fair"),
+            10.0,
+        )
 
 
 def admission() -> Iterable[Row]:
     """Ten asks for each of a thousand queues, all admitted in one step of ten cycles."""
     for algorithm in ("classic", "fair"):
-        specs = [ClusterQueueSpec(name=f"q{i}", cohort="pool", groups=group(cpu=10)) for i in range(1000)]
-        asks = [AskSubmitted(ask=f"a{i}-{n}", queue=f"q{i}", resources={"cpu": 1}) for i in range(1000) for n in range(10)]
+        specs = [
+            ClusterQueueSpec(name=f"q{i}", cohort="pool", groups=group(cpu=10)) for i in range(1000)
+        ]
+        asks = [
+            AskSubmitted(ask=f"a{i}-{n}", queue=f"q{i}", resources={"cpu": 1})
+            for i in range(1000)
+            for n in range(10)
+        ]
         engine = ready([configuration(specs, fair=algorithm == "fair"), *asks])
         with measured() as deciding:
             events = engine.step(START)
         admitted = sum(isinstance(event, AllocationBound) for event in events)
-        yield Row(name=f"admissions, {algorithm}, {admitted} in 1000 queues", value=admitted / deciding.seconds, unit="/s")
+        yield Row(
+            name=f"admissions, {algorithm}, {admitted} in 1000 queues",
+            value=admitted / deciding.seconds,
+            unit="/s",
+        )
 
 
-BENCHMARKS: dict[str, Benchmark] = {"classic": classic, "fair": fair, "trees": trees, "admission": admission}
+BENCHMARKS: dict[str, Benchmark] = {
+    "classic": classic,
+    "fair": fair,
+    "trees": trees,
+    "admission": admission,
+}

@@ -1,11 +1,11 @@
 """What looking back costs at a million events: the read model, questions to it, and the state at a random moment.
 
-The log: asks, bindings and releases over 5,000 nodes and 50 leaves, every 20th ask preempting another; 100 events a frame, a
-frame every 250 ms of the log's time, which makes three quarters of an hour. Limit of the rebuild: folding the same log without
-writing
-anything. Questions are put to the file as `evsched audit` does, over a connection that is there, with random queues and windows;
-time travel reads a log in SQLite from the newest snapshot before the moment, as `evsched at` does, snapshots being as far
-apart as `evsched run` leaves them.
+The log: asks, bindings and releases over 5,000 nodes and 50 leaves, every 20th ask preempting
+another; 100 events a frame, a frame every 250 ms of the log's time, which makes three quarters of
+an hour. Limit of the rebuild: folding the same log without writing anything. Questions are put to
+the file as `evsched audit` does, over a connection that is there, with random queues and windows;
+time travel reads a log in SQLite from the newest snapshot before the moment, as `evsched at` does,
+snapshots being as far apart as `evsched run` leaves them.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from events.vocabulary import (
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.service.rebuilding import SNAPSHOT_EVERY
+from evsched.snapshots.store import Header, SnapshotStore
 from projections import audit
 from projections.read_model import Rebuild
-from replays.history import History, apply_step
-from replays.moments import Moment
-from replays.sealing import Sealer
-from replays.snapshots import Header, SnapshotStore
+from replays.history.moments import Moment
+from replays.history.rebuild import History, apply_step
+from replays.history.sealing import Sealer
 
 EVENTS = 1_000_000
 NODES = 5000
@@ -68,19 +68,38 @@ def eventful(events: int) -> Iterator[AnyEvent]:
         if isinstance(proposed, ApplicationSubmitted):
             seq += 1
             queues[proposed.application] = proposed.queue
-            yield ApplicationPlaced(seq=seq, cause=seq - 1, application=proposed.application, queue=proposed.queue)
+            yield ApplicationPlaced(
+                seq=seq, cause=seq - 1, application=proposed.application, queue=proposed.queue
+            )
     number = oldest = 0
     while seq < events:
-        name, application, node = f"task-{number}", f"app-{number % APPLICATIONS}", f"node-{number % NODES:05}"
+        name, application, node = (
+            f"task-{number}",
+            f"app-{number % APPLICATIONS}",
+            f"node-{number % NODES:05}",
+        )
         asked = seq = seq + 1
         resources = {"vcore": 1000 + 500 * (number % 4), "memory": 2**30}
-        yield AskSubmitted(seq=seq, ask=name, application=application, resources=resources, priority=number % 3)
+        yield AskSubmitted(
+            seq=seq, ask=name, application=application, resources=resources, priority=number % 3
+        )
         if number - oldest >= RUNNING:
             reason = "completed"
             if number % ONE_IN == 0:
                 seq += 1
-                victim = Victim(id=f"task-{oldest}", queue=queues[f"app-{oldest % APPLICATIONS}"], reason=f"rule {number % 7}")
-                yield PreemptionDecided(seq=seq, cause=asked, ask=name, node=node, victims=(victim,), algorithm="guarantee")
+                victim = Victim(
+                    id=f"task-{oldest}",
+                    queue=queues[f"app-{oldest % APPLICATIONS}"],
+                    reason=f"rule {number % 7}",
+                )
+                yield PreemptionDecided(
+                    seq=seq,
+                    cause=asked,
+                    ask=name,
+                    node=node,
+                    victims=(victim,),
+                    algorithm="guarantee",
+                )
                 reason = "preempted"
             seq += 1
             yield AllocationReleased(seq=seq, allocation=f"task-{oldest}", reason=reason)
@@ -93,7 +112,9 @@ def eventful(events: int) -> Iterator[AnyEvent]:
 def records(events: int) -> Iterator[Record]:
     """Yield the log as it is written."""
     sealer = Sealer("benchmark-log")
-    yield from sealer.seal(START, (LeaderStarted(seq=1, term=1, leader="bench", checkpoint_every=0),))
+    yield from sealer.seal(
+        START, (LeaderStarted(seq=1, term=1, leader="bench", checkpoint_every=0),)
+    )
     batch: list[AnyEvent] = []
     time = START
     for event in eventful(events):
@@ -156,7 +177,13 @@ def questions(path: Path) -> Iterable[Row]:
                 took.append((process_time() - started) * 1000)
             everything += took
             worst = f"worst {max(took):.1f}"
-            yield Row(name=f"audit {name}, p50", value=percentile(took, 50), unit="ms", better="less", note=worst)
+            yield Row(
+                name=f"audit {name}, p50",
+                value=percentile(took, 50),
+                unit="ms",
+                better="less",
+                note=worst,
+            )
     yield Row(
         name=f"audit, all {len(audit.questions())} questions at {EVENTS} events, p99",
         value=percentile(everything, 99),
@@ -232,10 +259,13 @@ async def _travel(folder: Path) -> list[float]:
             for number in range(MOMENTS):
                 seq, time = draw.randrange(1, EVENTS), draw.randrange(START, end)
                 started = process_time()
-                found = await History(log, store).at(Moment(seq=seq) if number % 2 else Moment(time=time))
+                found = await History(log, store).at(
+                    Moment(seq=seq) if number % 2 else Moment(time=time)
+                )
                 took.append((process_time() - started) * 1000)
                 assert found.state.seq == seq or not number % 2
-                # A command that travels does it once; the next one does not find the remains of the last.
+                # A command that travels does it once; the next one does not find the remains of the
+                # last.
                 del found
                 gc.collect()
     return took

@@ -1,12 +1,14 @@
 """How long one preemption decision takes for an ask that is below its queue's guarantee, and how long asks that fail take.
 
-*Uniform*: full nodes of ten equal pods in 50 leaves, an ask that takes three victims of one node (the peer's own scenarios, which
-are used when they lie beside the repository). *Mixed*: pods of many sizes and two resources, priorities, originators and
-opt-outs; an ask takes one, two or five of them. *Failing*: no node can make room. *Backlog*: a whole cycle in which tens of
-thousands of asks are tried in vain again.
+*Uniform*: full nodes of ten equal pods in 50 leaves, an ask that takes three victims of one node
+(the peer's own scenarios, which are used when they lie beside the repository). *Mixed*: pods of
+many sizes and two resources, priorities, originators and opt-outs; an ask takes one, two or five of
+them. *Failing*: no node can make room. *Backlog*: a whole cycle in which tens of thousands of asks
+are tried in vain again.
 
-The figure of a decision is its search and what applying it does to the indices; they are kept up to date from one decision to the
-next, so the first one, which builds them, is shown by itself. Limit: a single sum over all allocations in NumPy, by node.
+The figure of a decision is its search and what applying it does to the indices; they are kept up to
+date from one decision to the next, so the first one, which builds them, is shown by itself. Limit:
+a single sum over all allocations in NumPy, by node.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ from evsched.core.victims import VictimIndex
 from evsched.core.workloads import Ask
 from evsched.core.yunikorn.cost import COSTS
 from evsched.core.yunikorn.guarantee import Failure, Plan, find_plan
-from replays.scenario import parse_scenario
-from replays.staging import Staging
+from replays.scenarios.scenario import parse_scenario
+from replays.scenarios.staging import Staging
 
 TARGET_MS = 10.0
 PEER_MS = {100: 23, 1000: 197, 5000: 1071}
@@ -49,21 +51,32 @@ DELAY_MS = 31_000
 def from_file(nodes: int) -> list[AnyInput] | None:
     """Return the inputs of a scenario file beside the repository; None when it is not there."""
     path = SHARED / f"preempt-{nodes}nodes.json.gz"
-    return Staging(parse_scenario(gzip.decompress(path.read_bytes()), path.name)).beginning() if path.exists() else None
+    return (
+        Staging(parse_scenario(gzip.decompress(path.read_bytes()), path.name)).beginning()
+        if path.exists()
+        else None
+    )
 
 
-def tree(guaranteed: dict[str, int], others: dict[str, int] | None) -> tuple[ConfigurationApplied, list[str]]:
+def tree(
+    guaranteed: dict[str, int], others: dict[str, int] | None
+) -> tuple[ConfigurationApplied, list[str]]:
     """Return 50 leaves below five parents and their paths; the first has a guarantee of its own."""
     parents = []
     for parent in range(5):
-        leaves = [QueueSpec(name=f"l{leaf}", guaranteed=others if parent or leaf else guaranteed) for leaf in range(10)]
+        leaves = [
+            QueueSpec(name=f"l{leaf}", guaranteed=others if parent or leaf else guaranteed)
+            for leaf in range(10)
+        ]
         parents.append(QueueSpec(name=f"p{parent}", parent=True, queues=tuple(leaves)))
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=tuple(parents))
     paths = [f"root.p{parent}.l{leaf}" for parent in range(5) for leaf in range(10)]
     return ConfigurationApplied(configuration=YunikornSpec(root=root)), paths
 
 
-def cluster(nodes: int, pods: int = 10, *, mixed: bool, others: dict[str, int] | None = None) -> list[AnyInput]:
+def cluster(
+    nodes: int, pods: int = 10, *, mixed: bool, others: dict[str, int] | None = None
+) -> list[AnyInput]:
     """Return the inputs of a full cluster."""
     chance = Random(1)
     configuration, paths = tree({"vcore": 10**9, "memory": 10**12}, others)
@@ -74,7 +87,10 @@ def cluster(nodes: int, pods: int = 10, *, mixed: bool, others: dict[str, int] |
         for pod in range(pods):
             resources = {"vcore": 1000, "memory": 1000}
             if mixed:
-                resources = {"vcore": chance.choice([250, 500, 1000, 2000, 4000]), "memory": chance.randrange(100, 8000)}
+                resources = {
+                    "vcore": chance.choice([250, 500, 1000, 2000, 4000]),
+                    "memory": chance.randrange(100, 8000),
+                }
             for name, amount in resources.items():
                 used[name] += amount
             leaf = paths[1 + (number * pods + pod) % (len(paths) - 1)]
@@ -106,7 +122,13 @@ def ready(inputs: list[AnyInput]) -> Engine:
 def asks(count: int, **resources: int) -> list[AnyInput]:
     """Return equal asks of the leaf with the large guarantee."""
     return [
-        AskSubmitted(ask=f"a{number}", application=f"new-{number}", queue="root.p0.l0", resources=resources, created=START)
+        AskSubmitted(
+            ask=f"a{number}",
+            application=f"new-{number}",
+            queue="root.p0.l0",
+            resources=resources,
+            created=START,
+        )
         for number in range(count)
     ]
 
@@ -161,16 +183,28 @@ def uniform() -> Iterable[Row]:
 
 def mixed() -> Iterable[Row]:
     """Many sizes, two resources, everything that laws and cost look at."""
-    for amounts in ({"vcore": 3000}, {"vcore": 6000, "memory": 9000}, {"vcore": 14_000, "memory": 30_000}):
-        yield row("5000 nodes of 10 mixed pods", ready([*cluster(5000, mixed=True), *asks(12, **amounts)]))
-    yield row("1000 nodes of 100 mixed pods", ready([*cluster(1000, 100, mixed=True), *asks(12, vcore=3000)]))
+    for amounts in (
+        {"vcore": 3000},
+        {"vcore": 6000, "memory": 9000},
+        {"vcore": 14_000, "memory": 30_000},
+    ):
+        yield row(
+            "5000 nodes of 10 mixed pods", ready([*cluster(5000, mixed=True), *asks(12, **amounts)])
+        )
+    yield row(
+        "1000 nodes of 100 mixed pods",
+        ready([*cluster(1000, 100, mixed=True), *asks(12, vcore=3000)]),
+    )
 
 
 def failing() -> Iterable[Row]:
     """Nothing may go, or what may go is too little."""
     guaranteed = ready([*cluster(5000, mixed=True, others={"vcore": 10**7}), *asks(12, vcore=3000)])
     yield row("5000 nodes, every queue at its guarantee", guaranteed)
-    yield row("5000 nodes, more than any node has", ready([*cluster(5000, mixed=True), *asks(12, vcore=500_000)]))
+    yield row(
+        "5000 nodes, more than any node has",
+        ready([*cluster(5000, mixed=True), *asks(12, vcore=500_000)]),
+    )
 
 
 def backlog() -> Iterator[Row]:
@@ -192,7 +226,18 @@ def backlog() -> Iterator[Row]:
                 engine.step(START + DELAY_MS + 2000 * second, [Proposal(input=change)])
             times.append(one.seconds * 1e3)
         note = f"the first cycle, which writes down why each of them fails, {times[0]:.0f} ms"
-        yield Row(name=f"preemption cycle, {name} in vain", value=median(times[1:]), unit="ms", better="less", note=note)
+        yield Row(
+            name=f"preemption cycle, {name} in vain",
+            value=median(times[1:]),
+            unit="ms",
+            better="less",
+            note=note,
+        )
 
 
-BENCHMARKS: dict[str, Benchmark] = {"uniform": uniform, "mixed": mixed, "failing": failing, "backlog": backlog}
+BENCHMARKS: dict[str, Benchmark] = {
+    "uniform": uniform,
+    "mixed": mixed,
+    "failing": failing,
+    "backlog": backlog,
+}

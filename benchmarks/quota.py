@@ -1,12 +1,13 @@
 """How long one quota enforcement takes, from the due timer to the applied decision.
 
-The scenario files beside the repository are used when they are there; the other clusters are made here: *equal* (50 leaves
-below five parents, tasks of one core, the maximum halved) and *mixed* (sixteen sizes, two resources, priorities, originators,
-opt-outs, guarantees everywhere).
+The scenario files beside the repository are used when they are there; the other clusters are made
+here: *equal* (50 leaves below five parents, tasks of one core, the maximum halved) and *mixed*
+(sixteen sizes, two resources, priorities, originators, opt-outs, guarantees everywhere).
 
-The figure is the whole step: the search for victims, the event, and what applying it does, which is to tell every victim to
-go and to arm its timer. Each repetition starts from a snapshot, so nothing is warm but the code; the median counts. Limit:
-the same event through the reducer alone; what a step costs beyond that is deciding.
+The figure is the whole step: the search for victims, the event, and what applying it does, which is
+to tell every victim to go and to arm its timer. Each repetition starts from a snapshot, so nothing
+is warm but the code; the median counts. Limit: the same event through the reducer alone; what a
+step costs beyond that is deciding.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from events.vocabulary import (
 )
 from evsched.core import snapshot
 from evsched.core.engine import Engine
-from replays.scenario import parse_scenario
-from replays.staging import Staging
+from replays.scenarios.scenario import parse_scenario
+from replays.scenarios.staging import Staging
 
 TARGET_MS = 50.0
 REPEAT = 9
@@ -61,14 +62,20 @@ def from_file(name: str) -> Case | None:
         return None
     scenario = parse_scenario(gzip.decompress(path.read_bytes()), name)
     staging = Staging(scenario)
-    lowered: list[AnyInput] = [staging.configured(step.config) for step in scenario.steps if step.config]
+    lowered: list[AnyInput] = [
+        staging.configured(step.config) for step in scenario.steps if step.config
+    ]
     return armed(staging.beginning(), lowered, scenario.start_ms)
 
 
 def made(count: int, *, mixed: bool) -> Case:
     """Return a cluster of so many tasks in 50 leaves."""
     chance = random.Random(1)
-    sizes = [{"vcore": 250 * (1 + i % 4), "memory": 2**28 * (1 + i // 4)} for i in range(16)] if mixed else [{"vcore": 1000}]
+    sizes = (
+        [{"vcore": 250 * (1 + i % 4), "memory": 2**28 * (1 + i // 4)} for i in range(16)]
+        if mixed
+        else [{"vcore": 1000}]
+    )
     guaranteed = {"vcore": count * 3} if mixed else None
     used = 0
     tasks: list[AnyInput] = []
@@ -93,11 +100,22 @@ def made(count: int, *, mixed: bool) -> Case:
     def tree(maximum: int, delay_ms: int | None) -> ConfigurationApplied:
         leaves = tuple(QueueSpec(name=f"l{i}", guaranteed=guaranteed) for i in range(10))
         parents = tuple(QueueSpec(name=f"p{i}", parent=True, queues=leaves) for i in range(5))
-        whole = QueueSpec(name="all", parent=True, queues=parents, maximum={"vcore": maximum}, quota_preemption_delay_ms=delay_ms)
+        whole = QueueSpec(
+            name="all",
+            parent=True,
+            queues=parents,
+            maximum={"vcore": maximum},
+            quota_preemption_delay_ms=delay_ms,
+        )
         root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(whole,))
-        return ConfigurationApplied(configuration=YunikornSpec(root=root, quota_preemption_enabled=True))
+        return ConfigurationApplied(
+            configuration=YunikornSpec(root=root, quota_preemption_enabled=True)
+        )
 
-    nodes = [NodeRegistered(node=f"n{i}", capacity={"vcore": 10_000, "memory": 2**40}) for i in range(count // 10)]
+    nodes = [
+        NodeRegistered(node=f"n{i}", capacity={"vcore": 10_000, "memory": 2**40})
+        for i in range(count // 10)
+    ]
     return armed([tree(used, None), *nodes, *tasks], [tree(used // 2, 60_000)], START)
 
 
@@ -109,7 +127,9 @@ def enforce(name: str, case: Case, note: str = "") -> Row:
         with measured() as step:
             events = engine.step(case.due)
         deciding.append(step.seconds)
-        victims = sum(len(event.victims) for event in events if isinstance(event, QuotaPreemptionDecided))
+        victims = sum(
+            len(event.victims) for event in events if isinstance(event, QuotaPreemptionDecided)
+        )
         replayed = Engine(snapshot.decode(case.data, case.time))
         with measured() as apply:
             for event in events:

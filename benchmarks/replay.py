@@ -1,7 +1,8 @@
 """How fast a log in memory becomes a state, how much memory that takes, and how long a restart from a snapshot takes.
 
-Limit of the replay: decoding the same frames alone. The log is a mix of asks, bindings and releases in equal parts over 5,000
-nodes and 50 leaves, 1,000 events a frame, as a leader that takes batches would have written it.
+Limit of the replay: decoding the same frames alone. The log is a mix of asks, bindings and releases
+in equal parts over 5,000 nodes and 50 leaves, 1,000 events a frame, as a leader that takes batches
+would have written it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from msgspec.structs import replace
 from benchmarks.clusters import APPLICATIONS, START, cluster
 from benchmarks.rows import Benchmark, Row, measured
 from events.frame import Frame, decode_frame, encode_frame
-from events.vocabulary import AllocationBound, AllocationReleased, AnyEvent, ApplicationPlaced, ApplicationSubmitted, AskSubmitted
+from events.vocabulary import (
+    AllocationBound,
+    AllocationReleased,
+    AnyEvent,
+    ApplicationPlaced,
+    ApplicationSubmitted,
+    AskSubmitted,
+)
 from evsched.core import snapshot, victims
 from evsched.core.columns import columns_of
 from evsched.core.engine import Engine
@@ -36,13 +44,20 @@ def history(asks: int, running: int, nodes: int = NODES) -> Iterator[AnyEvent]:
         yield replace(proposed, seq=seq)
         if isinstance(proposed, ApplicationSubmitted):
             seq += 1
-            yield ApplicationPlaced(seq=seq, cause=seq - 1, application=proposed.application, queue=proposed.queue)
+            yield ApplicationPlaced(
+                seq=seq, cause=seq - 1, application=proposed.application, queue=proposed.queue
+            )
     for number in range(asks):
         name = f"task-{number}"
         seq += 1
         resources = {"vcore": 1000 + 500 * (number % 4), "memory": 2**30}
         yield AskSubmitted(
-            seq=seq, ask=name, application=f"app-{number % APPLICATIONS}", resources=resources, priority=number % 3, created=START
+            seq=seq,
+            ask=name,
+            application=f"app-{number % APPLICATIONS}",
+            resources=resources,
+            priority=number % 3,
+            created=START,
         )
         seq += 1
         yield AllocationBound(seq=seq, cause=seq - 1, ask=name, node=f"node-{number % nodes:05}")
@@ -65,7 +80,16 @@ def frames(events: Iterable[AnyEvent]) -> list[bytes]:
 
 def _frame(events: list[AnyEvent], number: int) -> bytes:
     return encode_frame(
-        Frame(log_id="bench", term=1, leader="bench", frame=number, prev="0" * 32, time=START, inbox_next=0, events=tuple(events))
+        Frame(
+            log_id="bench",
+            term=1,
+            leader="bench",
+            frame=number,
+            prev="0" * 32,
+            time=START,
+            inbox_next=0,
+            events=tuple(events),
+        )
     )
 
 
@@ -86,7 +110,12 @@ def replay() -> Iterable[Row]:
         limit=count / decoding.seconds,
         limit_name="decoding alone",
     )
-    yield Row(name="that replay as a part of decoding alone", value=decoding.seconds / replaying.seconds, unit="", target=0.2)
+    yield Row(
+        name="that replay as a part of decoding alone",
+        value=decoding.seconds / replaying.seconds,
+        unit="",
+        target=0.2,
+    )
 
 
 def memory() -> Iterable[Row]:
@@ -143,7 +172,12 @@ def restart() -> Iterable[Row]:
         limit=decoding.seconds * 1000,
         limit_name="decoding the record alone",
     )
-    yield Row(name=f"making that snapshot, {running} allocations", value=encoding.seconds * 1000, unit="ms", better="less")
+    yield Row(
+        name=f"making that snapshot, {running} allocations",
+        value=encoding.seconds * 1000,
+        unit="ms",
+        better="less",
+    )
 
 
 BENCHMARKS: dict[str, Benchmark] = {"replay": replay, "memory": memory, "restart": restart}

@@ -1,8 +1,8 @@
 """What a benchmark returns: rows, each a figure beside its target and beside a limit measured in the same run.
 
-A module of this folder takes part when it has ``BENCHMARKS``, a mapping of names to functions that yield rows. Times are CPU
-time of this process wherever the work is computation, so that a busy machine disturbs them less; a module that measures waiting
-says so.
+A module of this folder takes part when it has ``BENCHMARKS``, a mapping of names to functions that
+yield rows. Times are CPU time of this process wherever the work is computation, so that a busy
+machine disturbs them less; a module that measures waiting says so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         name: What was measured, with its size.
         target: What it is to reach, in the same unit; None when nothing is promised.
         better: Whether more is better, or less.
-        limit: What bounds it, measured in the same run, in the same unit; None when there is nothing to hold it against.
+        limit: What bounds it, measured in the same run, in the same unit; None when there is
+            nothing to hold it against.
         limit_name: What that bound is.
         note: What a reader must know, in a few words.
     """

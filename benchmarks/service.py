@@ -1,11 +1,12 @@
 """From an input record on a real Kafka to the definite decision in the log, at a steady rate, seen from outside.
 
-The service is a process of its own; this process proposes, follows the log, and takes the time from handing a proposal to the
-client to reading the event that binds it. So it is waiting that is measured here, by the clock on the wall, and a busy machine
-shows.
+The service is a process of its own; this process proposes, follows the log, and takes the time from
+handing a proposal to the client to reading the event that binds it. So it is waiting that is
+measured here, by the clock on the wall, and a busy machine shows.
 
-Limit: the same client at the same rate, in the same run, sending the same bytes to a topic and reading them back: what Kafka and
-the client take once, where a decision takes it twice (inbox and log).
+Limit: the same client at the same rate, in the same run, sending the same bytes to a topic and
+reading them back: what Kafka and the client take once, where a decision takes it twice (inbox and
+log).
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from events.chain import ChainReader
 from events.frame import encode_event
 from events.streams import Streams, open_streams
 from events.streams.reading import follow_steps
-from events.vocabulary import AllocationBound, AnyInput, ApplicationSubmitted, AskSubmitted, ConfigurationApplied, NodeRegistered
+from events.vocabulary import (
+    AllocationBound,
+    AnyInput,
+    ApplicationSubmitted,
+    AskSubmitted,
+    ConfigurationApplied,
+    NodeRegistered,
+)
 from evsched.config import from_mapping
 from tests.kafka.broker import own_broker
 from tests.service.running import Running
@@ -41,9 +49,18 @@ P50_MS, P99_MS = 10.0, 30.0
 def cluster() -> list[AnyInput]:
     """Return a queue, an application, and nodes with room for every ask of the run."""
     root = {"name": "root", "submitacl": "*", "queues": [{"name": "a"}]}
-    (configuration,) = from_mapping("yunikorn", {"partitions": [{"name": "default", "queues": [root]}]}, "benchmark")
-    nodes = [NodeRegistered(node=f"node-{number:04}", capacity={"vcore": 100_000}) for number in range(NODES)]
-    return [ConfigurationApplied(configuration=configuration), *nodes, ApplicationSubmitted(application="app", queue="root.a")]
+    (configuration,) = from_mapping(
+        "yunikorn", {"partitions": [{"name": "default", "queues": [root]}]}, "benchmark"
+    )
+    nodes = [
+        NodeRegistered(node=f"node-{number:04}", capacity={"vcore": 100_000})
+        for number in range(NODES)
+    ]
+    return [
+        ConfigurationApplied(configuration=configuration),
+        *nodes,
+        ApplicationSubmitted(application="app", queue="root.a"),
+    ]
 
 
 def asks() -> int:
@@ -53,7 +70,9 @@ def asks() -> int:
 
 def ask(number: int) -> AskSubmitted:
     """Return an ask of one core."""
-    return AskSubmitted(ask=f"task-{number}", application="app", resources={"vcore": 1000}, proposal=f"p-{number}")
+    return AskSubmitted(
+        ask=f"task-{number}", application="app", resources={"vcore": 1000}, proposal=f"p-{number}"
+    )
 
 
 async def at_rate(streams: Streams, begun: dict[str, float]) -> None:
@@ -61,7 +80,9 @@ async def at_rate(streams: Streams, begun: dict[str, float]) -> None:
     number, start = 0, time.monotonic()
     under_way: set[asyncio.Task[tuple[int, ...]]] = set()
     while number < asks():
-        batch = [ask(one) for one in range(number, min(asks(), round((time.monotonic() - start) * RATE)))]
+        batch = [
+            ask(one) for one in range(number, min(asks(), round((time.monotonic() - start) * RATE)))
+        ]
         number += len(batch)
         now = time.monotonic()
         for one in batch:
@@ -85,7 +106,11 @@ async def decisions(url: str) -> list[float]:
             async for steps in batches:
                 now = time.monotonic()
                 for step in steps:
-                    ended.update((event.ask, now) for event in step.events if isinstance(event, AllocationBound))
+                    ended.update(
+                        (event.ask, now)
+                        for event in step.events
+                        if isinstance(event, AllocationBound)
+                    )
                 if len(ended) == asks():
                     break
         await proposing
@@ -103,7 +128,9 @@ async def bare(url: str) -> list[float]:
         while len(ended) < asks():
             found = await streams.inbox.read(position, wait_s=0.5)
             now = time.monotonic()
-            ended.update((one.input.ask, now) for one in found if isinstance(one.input, AskSubmitted))
+            ended.update(
+                (one.input.ask, now) for one in found if isinstance(one.input, AskSubmitted)
+            )
             position = found[-1].position + 1 if found else position
         await sending
     return _measured(begun, ended)
@@ -131,7 +158,9 @@ def latency() -> Iterable[Row]:
         name = f"bench-{uuid.uuid4().hex[:8]}"
         limit = asyncio.run(bare(f"kafka://{bootstrap}/{name}-bare"))
         url = f"kafka://{bootstrap}/{name}"
-        service = Running(folder, "run", "--log", url, "--create-topics", "--partitions", "1", verbose=False)
+        service = Running(
+            folder, "run", "--log", url, "--create-topics", "--partitions", "1", verbose=False
+        )
         stack.callback(service.kill)
         service.start().wait_ready()
         found = asyncio.run(decisions(url))

@@ -1,19 +1,21 @@
 """The chain of frames: who may write what next, and what a reader believes.
 
-Pure: bytes and positions in, complete steps out. A log is ordered and only grows, but it is not trusted: several processes may
-believe that they lead, and disks and people alter things. Every reader decides by the same rules, so all of them see the same
-history:
+Pure: bytes and positions in, complete steps out. A log is ordered and only grows, but it is not
+trusted: several processes may believe that they lead, and disks and people alter things. Every
+reader decides by the same rules, so all of them see the same history:
 
-1. The first frame of a term is a *fence*: one LeaderStarted, the term one higher than before, following the last accepted frame.
-   It owns the term.
-2. A frame of a lower term, or of the same term by another leader, is *stale*: ignored, and no part of the chain.
-3. A fence that was built on an older head than the one it met has *lost its race*: ignored too. So is a second genesis frame,
-   whatever its log_id.
-4. Everything else must follow exactly: log_id, number, hash of the frame before, time, ``seq``. What does not is a damaged log,
-   and the reader stops there.
+1. The first frame of a term is a *fence*: one LeaderStarted, the term one higher than before,
+   following the last accepted frame. It owns the term.
+2. A frame of a lower term, or of the same term by another leader, is *stale*: ignored, and no part
+   of the chain.
+3. A fence that was built on an older head than the one it met has *lost its race*: ignored too. So
+   is a second genesis frame, whatever its log_id.
+4. Everything else must follow exactly: log_id, number, hash of the frame before, time, ``seq``.
+   What does not is a damaged log, and the reader stops there.
 
-A step that was cut into several frames counts when its last frame is there. When a fence comes first, its beginning is
-forgotten: those frames stay in the chain (the next one carries the hash of the last of them), but their events never happened.
+A step that was cut into several frames counts when its last frame is there. When a fence comes
+first, its beginning is forgotten: those frames stay in the chain (the next one carries the hash of
+the last of them), but their events never happened.
 """
 
 from __future__ import annotations
@@ -24,7 +26,16 @@ from typing import NamedTuple
 import msgspec
 
 from events.errors import LogDamaged
-from events.frame import MAX_FRAME_BYTES, UNREADABLE, Frame, decode_event, decode_frame, encode_event, encode_frame, frame_hash
+from events.frame import (
+    MAX_FRAME_BYTES,
+    UNREADABLE,
+    Frame,
+    decode_event,
+    decode_frame,
+    encode_event,
+    encode_frame,
+    frame_hash,
+)
 from events.vocabulary import AnyEvent, LeaderStarted
 
 FRAGMENT_CHARACTERS = 80_000
@@ -108,7 +119,11 @@ def is_fence(frame: Frame) -> bool:
     if len(frame.events) != 1 or not frame.last:
         return False
     event = frame.events[0]
-    return isinstance(event, LeaderStarted) and event.term == frame.term and event.leader == frame.leader
+    return (
+        isinstance(event, LeaderStarted)
+        and event.term == frame.term
+        and event.leader == frame.leader
+    )
 
 
 class ChainReader:
@@ -202,27 +217,40 @@ class ChainReader:
         if tip.frame and frame.log_id != tip.log_id:
             raise LogDamaged(position, f"frame of log {frame.log_id}, this is log {tip.log_id}")
         if frame.frame != tip.frame + 1:
-            raise LogDamaged(position, f"frame {frame.frame} found after frame {tip.frame}, expected {tip.frame + 1}")
+            raise LogDamaged(
+                position,
+                f"frame {frame.frame} found after frame {tip.frame}, expected {tip.frame + 1}",
+            )
         if frame.prev != tip.hash:
             raise LogDamaged(
-                position, f"frame {frame.frame} follows a frame of hash {frame.prev!r}, the one before has {tip.hash!r}"
+                position,
+                f"frame {frame.frame} follows a frame of hash {frame.prev!r}, the one before has {tip.hash!r}",
             )
         if frame.term not in (tip.term, tip.term + 1):
-            raise LogDamaged(position, f"frame {frame.frame}: term {frame.term} found after term {tip.term}")
+            raise LogDamaged(
+                position, f"frame {frame.frame}: term {frame.term} found after term {tip.term}"
+            )
         if frame.time < tip.time:
-            raise LogDamaged(position, f"frame {frame.frame}: time {frame.time} found after time {tip.time}")
+            raise LogDamaged(
+                position, f"frame {frame.frame}: time {frame.time} found after time {tip.time}"
+            )
         if frame.inbox_next < self._head.inbox_next:
             raise LogDamaged(
-                position, f"frame {frame.frame}: inbox_next went back from {self._head.inbox_next} to {frame.inbox_next}"
+                position,
+                f"frame {frame.frame}: inbox_next went back from {self._head.inbox_next} to {frame.inbox_next}",
             )
 
     def _begin_term(self, frame: Frame, position: int) -> None:
         """Take the fence of a new term: the beginning of a step that nobody can finish any more is forgotten (rule 1)."""
         if not frame.log_id or not frame.leader or not is_fence(frame):
-            raise LogDamaged(position, f"frame {frame.frame}: the first of term {frame.term}, expected a LeaderStarted alone")
+            raise LogDamaged(
+                position,
+                f"frame {frame.frame}: the first of term {frame.term}, expected a LeaderStarted alone",
+            )
         if frame.inbox_next != self._head.inbox_next:
             raise LogDamaged(
-                position, f"frame {frame.frame}: inbox_next {frame.inbox_next} in a fence, expected {self._head.inbox_next}"
+                position,
+                f"frame {frame.frame}: inbox_next {frame.inbox_next} in a fence, expected {self._head.inbox_next}",
             )
         self._parts, self._events, self._text = [], [], []
         self.tip = msgspec.structs.replace(self.tip, next_seq=self._head.next_seq)
@@ -231,15 +259,24 @@ class ChainReader:
         """Put the frame's events to the step that is being read and return the ``seq`` that comes next."""
         if self._parts:
             first = self._parts[0]
-            if (frame.time, frame.decided, frame.inbox_next) != (first.time, first.decided, first.inbox_next):
-                raise LogDamaged(position, f"frame {frame.frame}: is not of the step that frame {first.frame} began")
+            if (frame.time, frame.decided, frame.inbox_next) != (
+                first.time,
+                first.decided,
+                first.inbox_next,
+            ):
+                raise LogDamaged(
+                    position,
+                    f"frame {frame.frame}: is not of the step that frame {first.frame} began",
+                )
         events = frame.events
         if frame.fragment or self._text:
             events = self._join(frame, position)
         expected = self.tip.next_seq
         for event in events:
             if event.seq != expected:
-                raise LogDamaged(position, f"frame {frame.frame}: event {event.seq} found, expected {expected}")
+                raise LogDamaged(
+                    position, f"frame {frame.frame}: event {event.seq} found, expected {expected}"
+                )
             expected += 1
         if not frame.last:
             self._parts.append(frame)
@@ -258,7 +295,9 @@ class ChainReader:
         try:
             return (decode_event(text),)
         except UNREADABLE as error:
-            raise LogDamaged(position, f"frame {frame.frame}: no event in its pieces: {error}") from error
+            raise LogDamaged(
+                position, f"frame {frame.frame}: no event in its pieces: {error}"
+            ) from error
 
     def _complete(self, frame: Frame) -> Step:
         """Return the step that this frame ends."""
@@ -267,12 +306,17 @@ class ChainReader:
             events = tuple(self._events)
             self._parts, self._events = [], []
         elif frame.fragment:
-            raise LogDamaged(self.tip.position, f"frame {frame.frame}: a piece of an event in a step of one frame")
+            raise LogDamaged(
+                self.tip.position,
+                f"frame {frame.frame}: a piece of an event in a step of one frame",
+            )
         self._head = self.tip
         return Step(self._head, frame.time, frame.decided, events)
 
 
-def fence(reader: ChainReader, *, log_id: str, leader: str, time: int, checkpoint_every: int) -> Sealed:
+def fence(
+    reader: ChainReader, *, log_id: str, leader: str, time: int, checkpoint_every: int
+) -> Sealed:
     """Return the frame that opens the next term after everything that a reader has accepted.
 
     Args:
@@ -284,7 +328,9 @@ def fence(reader: ChainReader, *, log_id: str, leader: str, time: int, checkpoin
     """
     tip, step = reader.tip, reader.head
     term = tip.term + 1
-    event = LeaderStarted(seq=step.next_seq, term=term, leader=leader, checkpoint_every=checkpoint_every)
+    event = LeaderStarted(
+        seq=step.next_seq, term=term, leader=leader, checkpoint_every=checkpoint_every
+    )
     return _seal(
         Frame(
             log_id=tip.log_id or log_id,
@@ -301,7 +347,13 @@ def fence(reader: ChainReader, *, log_id: str, leader: str, time: int, checkpoin
 
 
 def cut_into_frames(
-    head: Head, events: tuple[AnyEvent, ...], *, time: int, decided: bool, inbox_next: int, limit: int = MAX_FRAME_BYTES
+    head: Head,
+    events: tuple[AnyEvent, ...],
+    *,
+    time: int,
+    decided: bool,
+    inbox_next: int,
+    limit: int = MAX_FRAME_BYTES,
 ) -> tuple[Sealed, ...]:
     """Return the frames of one step, each of at most ``limit`` bytes, all but the last with ``last=False``.
 
@@ -311,7 +363,8 @@ def cut_into_frames(
         time: Milliseconds, not before the head's.
         decided: Whether the step decided.
         inbox_next: Position of the next proposal to read after this step.
-        limit: Bytes; at least what a fragment needs (half a megabyte), smaller values are for tests with small events.
+        limit: Bytes; at least what a fragment needs (half a megabyte), smaller values are for tests
+            with small events.
     """
     whole = Frame(
         log_id=head.log_id,
@@ -327,20 +380,32 @@ def cut_into_frames(
     sealed = _seal(whole)
     if len(sealed.data) <= limit:
         return (sealed,)
-    room = limit - len(encode_frame(msgspec.structs.replace(whole, events=(), last=False, prev="0" * 32))) - _FRAME_RESERVE
+    room = (
+        limit
+        - len(encode_frame(msgspec.structs.replace(whole, events=(), last=False, prev="0" * 32)))
+        - _FRAME_RESERVE
+    )
     pieces = list(_pieces(events, room))
     frames: list[Sealed] = []
     number, prev = whole.frame, head.hash
     for index, (group, fragment, ends) in enumerate(pieces):
         part = msgspec.structs.replace(
-            whole, frame=number, prev=prev, events=group, fragment=fragment, fragment_ends=ends, last=index == len(pieces) - 1
+            whole,
+            frame=number,
+            prev=prev,
+            events=group,
+            fragment=fragment,
+            fragment_ends=ends,
+            last=index == len(pieces) - 1,
         )
         frames.append(_seal(part))
         number, prev = number + 1, frames[-1].hash
     return tuple(frames)
 
 
-def _pieces(events: tuple[AnyEvent, ...], room: int) -> Iterable[tuple[tuple[AnyEvent, ...], str, bool]]:
+def _pieces(
+    events: tuple[AnyEvent, ...], room: int
+) -> Iterable[tuple[tuple[AnyEvent, ...], str, bool]]:
     """Yield what goes into each frame: events that fit together, or a fragment of one that does not and whether it ends it."""
     group: list[AnyEvent] = []
     used = 0

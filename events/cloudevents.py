@@ -1,10 +1,11 @@
 """The wire form: CloudEvents 1.0, binary mode, as the Kafka protocol binding lays it down.
 
-The record's value is the JSON text alone; what CloudEvents adds travels in headers ``ce_*`` and ``content-type``, so a frame's
-bytes (and its hash) are the same on every adapter. The record's key is the cluster partition.
+The record's value is the JSON text alone; what CloudEvents adds travels in headers ``ce_*`` and
+``content-type``, so a frame's bytes (and its hash) are the same on every adapter. The record's key
+is the cluster partition.
 
-Frames come from a leader and are believed only through the chain. Proposals come from anyone: `read_proposal` never raises,
-whatever the bytes, and says in ``problem`` why there is no input.
+Frames come from a leader and are believed only through the chain. Proposals come from anyone:
+`read_proposal` never raises, whatever the bytes, and says in ``problem`` why there is no input.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ def proposal_headers(record: InboxRecord, partition: int, time: int | None = Non
 
 def _headers(**attributes: str | None) -> Headers:
     pairs = [("ce_specversion", SPEC_VERSION.encode())]
-    pairs += [(f"ce_{name}", value.encode()) for name, value in attributes.items() if value is not None]
+    pairs += [
+        (f"ce_{name}", value.encode()) for name, value in attributes.items() if value is not None
+    ]
     return (*pairs, ("content-type", CONTENT_TYPE.encode()))
 
 
@@ -95,17 +98,25 @@ def proposals(inputs: Iterable[AnyInput], source: str = "") -> tuple[InboxRecord
         data = encode_event(proposed)
         if len(data) > MAX_PROPOSAL_BYTES:
             raise ProposalTooLarge(proposed.proposal, len(data), MAX_PROPOSAL_BYTES)
-        records.append(InboxRecord(data=data, id=proposed.proposal, source=source, type=type(proposed).__name__))
+        records.append(
+            InboxRecord(
+                data=data, id=proposed.proposal, source=source, type=type(proposed).__name__
+            )
+        )
     return tuple(records)
 
 
-def record_of_message(value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> InboxRecord:
+def record_of_message(
+    value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
+) -> InboxRecord:
     """Return the inbox record in a Kafka message. Never raises; of headers given twice the first counts."""
     found: dict[str, str] = {}
     for name, content in headers:
         if name not in found:
             found[name] = (content or b"").decode(errors="replace")
-    return InboxRecord(data=value or b"", id=found.get("ce_id", ""), source=found.get("ce_source", ""))
+    return InboxRecord(
+        data=value or b"", id=found.get("ce_id", ""), source=found.get("ce_source", "")
+    )
 
 
 def read_proposal(record: InboxRecord, position: int) -> Proposal:
@@ -117,11 +128,21 @@ def read_proposal(record: InboxRecord, position: int) -> Proposal:
     problem, proposed = _input(record)
     name = (proposed.proposal if proposed is not None else "") or record.id
     if proposed is not None and len(name) > MAX_ID:
-        problem, proposed = f"proposal: its id has {len(name)} characters, at most {MAX_ID} are taken", None
+        problem, proposed = (
+            f"proposal: its id has {len(name)} characters, at most {MAX_ID} are taken",
+            None,
+        )
     if proposed is not None:
         return Proposal(input=proposed, position=position, id=name, source=source)
-    # The id of what cannot be read still tells its producer which one it was, so it is kept, cut to size.
-    return Proposal(position=position, id=name[:MAX_ID], source=source, problem=problem, raw=_beginning(record.data))
+    # The id of what cannot be read still tells its producer which one it was, so it is kept, cut to
+    # size.
+    return Proposal(
+        position=position,
+        id=name[:MAX_ID],
+        source=source,
+        problem=problem,
+        raw=_beginning(record.data),
+    )
 
 
 def _input(record: InboxRecord) -> tuple[str, AnyInput | None]:
@@ -129,7 +150,10 @@ def _input(record: InboxRecord) -> tuple[str, AnyInput | None]:
     if not record.data:
         return "proposal: is empty, expected a JSON object", None
     if len(record.data) > MAX_PROPOSAL_BYTES:
-        return f"proposal: has {len(record.data)} bytes, at most {MAX_PROPOSAL_BYTES} are taken", None
+        return (
+            f"proposal: has {len(record.data)} bytes, at most {MAX_PROPOSAL_BYTES} are taken",
+            None,
+        )
     try:
         proposed = decode_input(record.data)
     except RecursionError:
@@ -139,7 +163,9 @@ def _input(record: InboxRecord) -> tuple[str, AnyInput | None]:
     except UNREADABLE as error:
         return f"proposal: is not JSON: {error}"[:RAW_KEPT], None
     except Exception as error:  # noqa: BLE001 - an upcaster may stumble over what a producer made up; progress comes first
-        return f"proposal: cannot be brought up to date: {type(error).__name__}: {error}"[:RAW_KEPT], None
+        return f"proposal: cannot be brought up to date: {type(error).__name__}: {error}"[
+            :RAW_KEPT
+        ], None
     if proposed.seq or proposed.cause or proposed.due is not None:
         return "proposal: sets seq, cause or due, which only the scheduler gives", None
     if isinstance(proposed, ConfigurationApplied):
@@ -159,4 +185,6 @@ def _bounded(proposed: ConfigurationApplied) -> tuple[str, AnyInput | None]:
 def _beginning(data: bytes) -> str:
     """Return the beginning of unreadable data as text for a log: what is no text or controls a terminal is escaped."""
     text = data[: RAW_KEPT * 4].decode(errors="backslashreplace")
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text[:RAW_KEPT])[:RAW_KEPT]
+    return "".join(
+        letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text[:RAW_KEPT]
+    )[:RAW_KEPT]

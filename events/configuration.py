@@ -1,11 +1,11 @@
 """The configuration of a cluster partition as an event carries it: parsed, exact, independent of the file it came from.
 
-Amounts are integers in base units: millicores for ``cpu`` and ``vcore``, bytes for ``memory`` and ``ephemeral-storage``, pieces
-otherwise. ``None`` means that nothing was set, which is neither zero nor unlimited: an unset maximum does not limit, an unset
-guarantee guarantees nothing.
+Amounts are integers in base units: millicores for ``cpu`` and ``vcore``, bytes for ``memory`` and
+``ephemeral-storage``, pieces otherwise. ``None`` means that nothing was set, which is neither zero
+nor unlimited: an unset maximum does not limit, an unset guarantee guarantees nothing.
 
-Properties of a YuniKorn queue travel as they were written; `evsched.core.settings` gives them their meaning, for queues of the
-file and for dynamic queues alike.
+Properties of a YuniKorn queue travel as they were written; `evsched.core.settings` gives them their
+meaning, for queues of the file and for dynamic queues alike.
 """
 
 from __future__ import annotations
@@ -60,8 +60,10 @@ class QueueSpec(Spec, frozen=True, kw_only=True):
     Attributes:
         name: The last part of the path, lower case; ``root`` at the top.
         parent: True when the queue holds queues and never applications.
-        maximum: In a file a zero counts as not set, as for the real loader; a zero here lets nobody use the resource.
-        quota_preemption_delay_ms: ``resources: quota.preemption.delay`` (seconds in the file); None when absent.
+        maximum: In a file a zero counts as not set, as for the real loader; a zero here lets nobody
+            use the resource.
+        quota_preemption_delay_ms: ``resources: quota.preemption.delay`` (seconds in the file); None
+            when absent.
     """
 
     name: str
@@ -102,7 +104,8 @@ class PaceSpec(Spec, frozen=True, kw_only=True):
     Attributes:
         interval_ms: Shortest time between two preemption cycles.
         max_victims: Most victims of one cycle; None: not limited.
-        max_resources: Most that the victims of one cycle may hold together, by resource; None: not limited.
+        max_resources: Most that the victims of one cycle may hold together, by resource; None: not
+            limited.
     """
 
     interval_ms: Annotated[int, Meta(ge=1)] = 1000
@@ -114,7 +117,8 @@ class YunikornSpec(Spec, frozen=True, kw_only=True, tag="yunikorn", tag_field="f
     """One partition of queues.yaml.
 
     Attributes:
-        limits: The limits of the partition as written; those that hold are the root queue's, which has them too.
+        limits: The limits of the partition as written; those that hold are the root queue's, which
+            has them too.
         eviction_grace_ms: Time a victim has to leave before its eviction is repeated.
         eviction_attempts: How often an eviction is asked for before the preemption is withdrawn.
         cost: Name of the cost function that chooses among lawful plans.
@@ -176,7 +180,8 @@ class ClusterQueueSpec(Spec, frozen=True, kw_only=True):
     Attributes:
         max_priority_threshold: ``borrowWithinCohort.maxPriorityThreshold``; None: no threshold.
         quota_preemption_delay_ms: From our annotation; 0: a lowered nominal quota evicts nobody.
-        accepts_all_namespaces: False when ``namespaceSelector`` is null (nobody may submit) or names namespaces.
+        accepts_all_namespaces: False when ``namespaceSelector`` is null (nobody may submit) or
+            names namespaces.
         namespaces: The namespaces that may submit when not all may.
     """
 
@@ -220,11 +225,12 @@ class KueueSpec(Spec, frozen=True, kw_only=True, tag="kueue", tag_field="format"
     Attributes:
         fair_strategies: In their order; empty when the classic algorithm is used.
         priority_classes: WorkloadPriorityClass name to value.
-        preempt_within_nominal: Gate FairSharingPreemptWithinNominal: an ask within its nominal quota preempts without looking at
-            shares.
-        recompute_on_overlap: Gate RecomputeAssignmentUponPreemptionTargetsOverlap: an ask whose victims another ask of the cycle
-            took already searches again.
-        prioritize_non_borrowing: Gate FairSharingPrioritizeNonBorrowing: who does not borrow is considered first.
+        preempt_within_nominal: Gate FairSharingPreemptWithinNominal: an ask within its nominal
+            quota preempts without looking at shares.
+        recompute_on_overlap: Gate RecomputeAssignmentUponPreemptionTargetsOverlap: an ask whose
+            victims another ask of the cycle took already searches again.
+        prioritize_non_borrowing: Gate FairSharingPrioritizeNonBorrowing: who does not borrow is
+            considered first.
     """
 
     partition: str = "default"

@@ -39,7 +39,8 @@ class InputRejected(Event, frozen=True, kw_only=True):
 
     Attributes:
         reason: A sentence with the subject first, what was found and what was expected.
-        code: A stable word for programs: ``malformed``, ``duplicate``, ``unknown``, ``invalid``, ``conflict``.
+        code: A stable word for programs: ``malformed``, ``duplicate``, ``unknown``, ``invalid``,
+            ``conflict``.
         proposal: Id of the proposal, empty when it had none.
         source: Who proposed, as the producer named itself.
         position: Its position in the inbox, -1 when it did not come from there.
@@ -134,7 +135,8 @@ class PreemptionDecided(Event, frozen=True, kw_only=True):
     """Victims were told to go so that a more entitled ask can have their room.
 
     Attributes:
-        node: The node reserved for the preemptor from here on; None where admission is by quota alone.
+        node: The node reserved for the preemptor from here on; None where admission is by quota
+            alone.
         victims: In the order in which they were chosen, each with the rule that made it eligible.
         algorithm: ``guarantee``, ``required-node``, ``classic``, ``fair``.
         cut: True when the search ended at its budget, so that a cheaper plan may exist.
@@ -152,7 +154,8 @@ class PreemptionFailed(Event, frozen=True, kw_only=True):
 
     Attributes:
         cut: True when the search ended at its budget, so that a plan may exist after all.
-        until: It waits for room that is being freed for others, but no longer than until then; None: that is not why.
+        until: It waits for room that is being freed for others, but no longer than until then;
+            None: that is not why.
     """
 
     ask: str
@@ -177,7 +180,8 @@ class PreemptionWithdrawn(Event, frozen=True, kw_only=True):
 
     Attributes:
         ask: None when it was quota enforcement that wanted them to go.
-        node_lost: The node reserved for the ask was lost to it, through no fault of the victims: it may preempt once more.
+        node_lost: The node reserved for the ask was lost to it, through no fault of the victims: it
+            may preempt once more.
     """
 
     ask: str | None = None
@@ -228,8 +232,10 @@ class CycleStarted(Event, frozen=True, kw_only=True):
 
     Attributes:
         kind: ``preemption`` (YuniKorn) or ``admission`` (Kueue).
-        tried: Asks that it looked at in vain for the first time; they are looked at again once something has changed.
-        again: Its pace ended it before everybody had a turn: the next cycle comes even if nothing changes until then.
+        tried: Asks that it looked at in vain for the first time; they are looked at again once
+            something has changed.
+        again: Its pace ended it before everybody had a turn: the next cycle comes even if nothing
+            changes until then.
     """
 
     kind: str

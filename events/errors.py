@@ -23,7 +23,8 @@
         ├── LeadershipLost
         └── OutcomeUnknown
 
-`AppendRefused` (also a StreamError) means that a record was definitely not written. All facts are attributes.
+`AppendRefused` (also a StreamError) means that a record was definitely not written. All facts are
+attributes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class ProposalTooLarge(CallerError):
 
     def __init__(self, id: str, size: int, limit: int) -> None:  # noqa: A002 - the field is called so everywhere
         self.id, self.size, self.limit = id, size, limit
-        super().__init__(f"proposal {id or 'without id'}: has {size} bytes, at most {limit} are taken")
+        super().__init__(
+            f"proposal {id or 'without id'}: has {size} bytes, at most {limit} are taken"
+        )
 
 
 class ReadOnly(CallerError):
@@ -101,9 +104,17 @@ class TargetDiffers(CallerError):
     """
 
     def __init__(self, name: str, number: int, position: int, found: str, expected: str) -> None:
-        self.name, self.number, self.position, self.found, self.expected = name, number, position, found, expected
+        self.name, self.number, self.position, self.found, self.expected = (
+            name,
+            number,
+            position,
+            found,
+            expected,
+        )
         wanted = f"{expected} as in the file" if expected else "none, as the file ends before it"
-        super().__init__(f"log {name}: record {number} at position {position} has hash {found}, expected {wanted}")
+        super().__init__(
+            f"log {name}: record {number} at position {position} has hash {found}, expected {wanted}"
+        )
 
 
 class ConfigurationError(StreamError):
@@ -239,7 +250,9 @@ class LeadershipLost(NotLeading):
 
     def __init__(self, term: int, by_term: int = 0, by_leader: str = "") -> None:
         self.term, self.by_term, self.by_leader = term, by_term, by_leader
-        who = f": term {by_term} of leader {by_leader} is in force" if by_leader else ": it has ended"
+        who = (
+            f": term {by_term} of leader {by_leader} is in force" if by_leader else ": it has ended"
+        )
         super().__init__(f"term {term}: not leading{who}")
 
 

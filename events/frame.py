@@ -1,12 +1,13 @@
 """Frames: the events of one step, as they are written.
 
-One step is one frame is one record, atomic by itself. A step that is too large for one record is cut into several frames of which
-only the last says ``last``; a reader takes the step when it has all of its frames and forgets the beginning of a step whose end
-a new term overtook. A frame is hashed over its bytes as written (blake2b, 128 bits, hex), and the next one carries that hash, so
+One step is one frame is one record, atomic by itself. A step that is too large for one record is
+cut into several frames of which only the last says ``last``; a reader takes the step when it has
+all of its frames and forgets the beginning of a step whose end a new term overtook. A frame is
+hashed over its bytes as written (blake2b, 128 bits, hex), and the next one carries that hash, so
 that a hole, a cut or an edit shows, with its place.
 
-An event that is too large for one frame all by itself (a preemption with thousands of victims) travels as ``fragment``s of its
-JSON text.
+An event that is too large for one frame all by itself (a preemption with thousands of victims)
+travels as ``fragment``s of its JSON text.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     """The events of one step, or a part of them.
 
     Attributes:
-        log_id: Random id from the first frame; every frame repeats it, so that a recreated or wrong topic is noticed.
-        term: Who leads: the first frame of a term owns it; a frame of a term that has been superseded is ignored.
+        log_id: Random id from the first frame; every frame repeats it, so that a recreated or wrong
+            topic is noticed.
+        term: Who leads: the first frame of a term owns it; a frame of a term that has been
+            superseded is ignored.
         leader: Random id of the leader's process and term.
         frame: 1, 2, 3, … without gaps.
         prev: Hash of the frame before, empty for the first.
@@ -37,7 +40,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
         decided: Whether the step decided (False while a new leader catches up).
         inbox_next: Position of the next proposal to read.
         last: False when the step goes on in the next frame.
-        fragment: A piece of the JSON text of one event that is too large for a frame; ``events`` is empty then.
+        fragment: A piece of the JSON text of one event that is too large for a frame; ``events`` is
+            empty then.
         fragment_ends: Whether the event is whole with this piece.
     """
 
@@ -85,7 +89,8 @@ def decode_frame(data: bytes) -> Frame:
     try:
         return _decoder.decode(data)
     except msgspec.ValidationError:
-        # An event of a type that is no longer written looks invalid at first; the slow way round costs only old logs anything.
+        # An event of a type that is no longer written looks invalid at first; the slow way round
+        # costs only old logs anything.
         if not UPCASTERS:
             raise
     document: dict[str, Any] = msgspec.json.decode(data, type=dict)

@@ -18,7 +18,9 @@ Moment = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
 
-class Event(Struct, frozen=True, kw_only=True, gc=False, tag=True, tag_field="type", omit_defaults=True):
+class Event(
+    Struct, frozen=True, kw_only=True, gc=False, tag=True, tag_field="type", omit_defaults=True
+):
     """Base of all events.
 
     Attributes:
@@ -36,7 +38,8 @@ class Input(Event, frozen=True, kw_only=True):
     """Base of what producers may propose.
 
     Attributes:
-        proposal: Id of the proposal, given by its producer; the same id twice is recognised. Empty: not checked.
+        proposal: Id of the proposal, given by its producer; the same id twice is recognised. Empty:
+            not checked.
     """
 
     proposal: Annotated[str, Meta(max_length=128)] = ""
@@ -47,7 +50,8 @@ class PodSet(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
     Attributes:
         flavors: Resource name to flavor name; None until assigned.
-        preempt_resources: Names of the resources whose assigned flavor needs preemption; None: those that do not fit now.
+        preempt_resources: Names of the resources whose assigned flavor needs preemption; None:
+            those that do not fit now.
     """
 
     name: Name
@@ -95,7 +99,8 @@ class ApplicationSubmitted(Input, frozen=True, kw_only=True):
     """An application asked to be taken in.
 
     Attributes:
-        queue: The queue it named; what placement made of it is in ApplicationPlaced. May be empty with placement rules.
+        queue: The queue it named; what placement made of it is in ApplicationPlaced. May be empty
+            with placement rules.
         created: When its owner created it; None: the time of the step.
     """
 
@@ -117,8 +122,10 @@ class AskSubmitted(Input, frozen=True, kw_only=True):
     """A task asked for resources (a pod; for Kueue a workload).
 
     Attributes:
-        application: Its application; for Kueue the default is one of its own. One that is unknown yet is created in ``queue``.
-        queue: Full path (ClusterQueue or ``namespace/localqueue`` for Kueue); empty: the application's.
+        application: Its application; for Kueue the default is one of its own. One that is unknown
+            yet is created in ``queue``.
+        queue: Full path (ClusterQueue or ``namespace/localqueue`` for Kueue); empty: the
+            application's.
         priority: int32; higher is more important.
         allow_preemption: False: asks to be spared while running (seed preemption_design, law 1).
         preemption_policy: Whether it may preempt others.
@@ -188,8 +195,8 @@ class AllocationReleased(Input, frozen=True, kw_only=True):
     """An allocation ended: its resources are free.
 
     Attributes:
-        reason: ``completed``, ``preempted`` (an eviction was confirmed), ``failed``; the scheduler itself adds ``node removed``
-            and ``application removed``.
+        reason: ``completed``, ``preempted`` (an eviction was confirmed), ``failed``; the scheduler
+            itself adds ``node removed`` and ``application removed``.
     """
 
     allocation: Name

@@ -1,10 +1,12 @@
 """Every event type there is.
 
-An event is immutable and, once written, keeps its meaning for ever: a type only ever gains optional fields, a new meaning is a
-new type and an upcaster. *Inputs* are what producers propose through the inbox; a leader turns an accepted one into an event of
-the same type by giving it a ``seq``. *Decisions* are what the scheduler adds; each names the ``cause`` that led to it.
+An event is immutable and, once written, keeps its meaning for ever: a type only ever gains optional
+fields, a new meaning is a new type and an upcaster. *Inputs* are what producers propose through the
+inbox; a leader turns an accepted one into an event of the same type by giving it a ``seq``.
+*Decisions* are what the scheduler adds; each names the ``cause`` that led to it.
 
-Units: amounts in base units (see `events.configuration`), times in integer milliseconds since the epoch, UTC.
+Units: amounts in base units (see `events.configuration`), times in integer milliseconds since the
+epoch, UTC.
 """
 
 from __future__ import annotations
@@ -89,7 +91,8 @@ class Proposal(Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         position: Its position in the inbox; -1 when it did not come from one.
         source: Who proposed, as the producer named itself.
-        input: The proposal; None when it could not be read, and then ``problem`` says why and ``raw`` holds its beginning.
+        input: The proposal; None when it could not be read, and then ``problem`` says why and
+            ``raw`` holds its beginning.
     """
 
     input: AnyInput | None = None

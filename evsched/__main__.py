@@ -1,10 +1,12 @@
 """Where the process `evsched` starts: by the script of that name, or as `python -m evsched`.
 
-Python answers Ctrl-C by an exception, and code that is not made for one (modules being loaded, the interpreter coming to its
-end) ends in a traceback, or swallows it. So until a command works, and again when it has done its work, Ctrl-C simply ends the
-process: nothing has to be put in order then. That is settled before anything is loaded, which takes some tenths of a second.
+Python answers Ctrl-C by an exception, and code that is not made for one (modules being loaded, the
+interpreter coming to its end) ends in a traceback, or swallows it. So until a command works, and
+again when it has done its work, Ctrl-C simply ends the process: nothing has to be put in order
+then. That is settled before anything is loaded, which takes some tenths of a second.
 
-This is only for the process. To call the command line from Python use `evsched.cli.main`, which leaves signals alone.
+This is only for the process. To call the command line from Python use `evsched.cli.main`, which
+leaves signals alone.
 """
 
 import _signal  # type: ignore[import-not-found]  # `signal` itself takes milliseconds to load, in which Ctrl-C may come

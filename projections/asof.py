@@ -1,6 +1,7 @@
 """As of a moment: the same answer from the tables and from a rebuilt state.
 
-Both functions return plain rows by table, in the same order and form, so that a test can hold one against the other.
+Both functions return plain rows by table, in the same order and form, so that a test can hold one
+against the other.
 """
 
 from __future__ import annotations
@@ -24,7 +25,17 @@ Answers = dict[str, Rows]
 
 _queries = aiosql.from_path(Path(__file__).parent / "sql" / "asof.sql", "sqlite3")
 
-TABLES = ("queues", "usage", "nodes", "applications", "asks", "allocations", "reservations", "pauses", "configuration")
+TABLES = (
+    "queues",
+    "usage",
+    "nodes",
+    "applications",
+    "asks",
+    "allocations",
+    "reservations",
+    "pauses",
+    "configuration",
+)
 
 
 def seq_at_time(connection: sqlite3.Connection, time: int) -> int:
@@ -49,7 +60,11 @@ def from_state(state: State) -> Answers:
     def amounts(vector: list[int]) -> str:
         return text({names[index]: amount for index, amount in enumerate(vector) if amount})
 
-    queues = [queue for queue in (state.root, *state.queues.values()) if queue.path and state.configuration is not None]
+    queues = [
+        queue
+        for queue in (state.root, *state.queues.values())
+        if queue.path and state.configuration is not None
+    ]
     return {
         "queues": sorted({
             (

@@ -29,7 +29,8 @@ class Question(Struct, frozen=True, kw_only=True):
         name: As it is typed, with hyphens.
         sentence: What it answers.
         columns: Column to meaning, in order.
-        takes: What it can be narrowed by: ``queue``, a window (``from_seq``, ``to_seq``), a moment (``seq``), ``of``.
+        takes: What it can be narrowed by: ``queue``, a window (``from_seq``, ``to_seq``), a moment
+            (``seq``), ``of``.
     """
 
     name: str
@@ -96,7 +97,9 @@ def questions() -> dict[str, Question]:
             continue
         columns = {match[1]: match[2] for line in comments[1:] if (match := _COLUMN.match(line))}
         typed = name.replace("_", "-")
-        found[typed] = Question(name=typed, sentence=comments[0].removeprefix("-- "), columns=columns, takes=takes)
+        found[typed] = Question(
+            name=typed, sentence=comments[0].removeprefix("-- "), columns=columns, takes=takes
+        )
     return found
 
 
@@ -133,13 +136,18 @@ def _variant(connection: sqlite3.Connection, name: str, queue: str | None) -> st
     """Return the statement that answers a question: a quicker one about a single leaf where there is one."""
     if queue is None or name + _LEAF not in _statements():
         return name
-    leaf = connection.execute("SELECT min(leaf) FROM queues WHERE queue = ?", (queue,)).fetchone()[0]
+    leaf = connection.execute("SELECT min(leaf) FROM queues WHERE queue = ?", (queue,)).fetchone()[
+        0
+    ]
     return name + _LEAF if leaf == 1 else name
 
 
 def has_queue(connection: sqlite3.Connection, queue: str) -> bool:
     """Tell whether there ever was a queue of this name."""
-    return connection.execute("SELECT 1 FROM queues WHERE queue = ? LIMIT 1", (queue,)).fetchone() is not None
+    return (
+        connection.execute("SELECT 1 FROM queues WHERE queue = ? LIMIT 1", (queue,)).fetchone()
+        is not None
+    )
 
 
 def last_before(connection: sqlite3.Connection, time: int) -> int:

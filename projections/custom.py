@@ -1,10 +1,10 @@
 """A projection of one's own: a folder with `.sql` files.
 
-The files hold named statements in aiosql's form. ``create_schema#`` makes the tables; a statement named after an event type,
-``on_PreemptionDecided!``, runs once for every event of that type with the event's fields as parameters (``:seq``, ``:time``,
-``:ask``, …). What is not a number, text or absent arrives as JSON text, for SQLite's ``json_each`` and ``->>``. Rows and
-position are
-committed together in the table ``position``, so that a restart goes on where the last commit ended.
+The files hold named statements in aiosql's form. ``create_schema#`` makes the tables; a statement
+named after an event type, ``on_PreemptionDecided!``, runs once for every event of that type with
+the event's fields as parameters (``:seq``, ``:time``, ``:ask``, …). What is not a number, text or
+absent arrives as JSON text, for SQLite's ``json_each`` and ``->>``. Rows and position are committed
+together in the table ``position``, so that a restart goes on where the last commit ended.
 """
 
 from __future__ import annotations
@@ -44,11 +44,16 @@ class CustomProjection:
         """Load the statements of ``folder`` and open or create the file at ``path``.
 
         Raises:
-            ProjectionInvalid: There is no `.sql` file, no ``create_schema#``, or a statement for an unknown event type.
+            ProjectionInvalid: There is no `.sql` file, no ``create_schema#``, or a statement for an
+                unknown event type.
             RebuildNeeded: The file holds another log.
         """
         statements = _statements(folder)
-        self._by_type = {kind: statements[f"on_{name}"] for name, kind in EVENT_TYPES.items() if f"on_{name}" in statements}
+        self._by_type = {
+            kind: statements[f"on_{name}"]
+            for name, kind in EVENT_TYPES.items()
+            if f"on_{name}" in statements
+        }
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._place = Place(path)
         try:
@@ -60,12 +65,21 @@ class CustomProjection:
     def _open(self, schema: str, log_id: str) -> None:
         connection = self._connection
         connection.execute("PRAGMA journal_mode = WAL")
-        if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'position'").fetchone()[0]:
+        if not connection.execute(
+            "SELECT count(*) FROM sqlite_master WHERE name = 'position'"
+        ).fetchone()[0]:
             connection.executescript(
                 f"BEGIN; CREATE TABLE position (log_id TEXT, seq INTEGER, time INTEGER, head TEXT); {schema};COMMIT"
             )
-            connection.execute("INSERT INTO position VALUES (?, 0, 0, ?)", (log_id, encode_head(START)))
-        if [row[1] for row in connection.execute("PRAGMA table_info(position)")] != ["log_id", "seq", "time", "head"]:
+            connection.execute(
+                "INSERT INTO position VALUES (?, 0, 0, ?)", (log_id, encode_head(START))
+            )
+        if [row[1] for row in connection.execute("PRAGMA table_info(position)")] != [
+            "log_id",
+            "seq",
+            "time",
+            "head",
+        ]:
             message = "projection: the file holds something else, expected a projection of one's own or no file"
             raise RebuildNeeded(message)
         found, head = connection.execute("SELECT log_id, head FROM position").fetchone()
@@ -94,7 +108,8 @@ class CustomProjection:
             raise RebuildNeeded(message)
         self._place.check(own=decode_head(found[0]) == self._written)
         self._connection.execute(
-            "UPDATE position SET seq = ?, time = ?, head = ?", (at.next_seq - 1, at.time, encode_head(at))
+            "UPDATE position SET seq = ?, time = ?, head = ?",
+            (at.next_seq - 1, at.time, encode_head(at)),
         )
         self._connection.execute("COMMIT")
         self._written = at
@@ -137,5 +152,3 @@ def _statements(folder: Path) -> dict[str, str]:
             message = f"projection {folder}: {name} names no event type; known: {', '.join(sorted(EVENT_TYPES))}"
             raise ProjectionInvalid(message)
     return found
-
-

@@ -1,7 +1,8 @@
 """A follower that keeps a projection as new as its log, committing in batches.
 
-What is taken is committed when there is much of it, or a moment after it came. Everything is taken a whole step at a time in one
-thread, so wherever the follower is stopped what it commits is complete.
+What is taken is committed when there is much of it, or a moment after it came. Everything is taken
+a whole step at a time in one thread, so wherever the follower is stopped what it commits is
+complete.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Projection(Protocol):
 class Follower:
     """Keeps one projection up to date with one log."""
 
-    def __init__(self, projection: Projection, log: EventLog, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, projection: Projection, log: EventLog, progress: Callable[[int], None] | None = None
+    ) -> None:
         """Begin where the projection stands; ``progress`` is told the position of every record."""
         self._projection = projection
         self._log = log
@@ -76,8 +79,9 @@ class Follower:
     async def keep_up(self, reader: ChainReader) -> None:
         """Take what is written from now on; never ends by itself.
 
-        When it is cancelled, what was taken is committed: that happens between two steps. When it fails it may be within one, and
-        nothing more is committed: what was taken may be half written, and a second attempt would leave out that half.
+        When it is cancelled, what was taken is committed: that happens between two steps. When it
+        fails it may be within one, and nothing more is committed: what was taken may be half
+        written, and a second attempt would leave out that half.
         """
         self._task = asyncio.current_task()
         try:
@@ -92,7 +96,11 @@ class Follower:
                 self._waiting.cancel()
 
     async def _take(
-        self, reader: ChainReader, records: AsyncGenerator[Sequence[Record], None], *, soon: bool = False
+        self,
+        reader: ChainReader,
+        records: AsyncGenerator[Sequence[Record], None],
+        *,
+        soon: bool = False,
     ) -> None:
         projection = self._projection
         async with aclosing(records) as batches:
@@ -106,7 +114,9 @@ class Follower:
                 if soon and projection.at.next_seq - self._committed >= COMMIT_AFTER_EVENTS:
                     self.commit()
                 elif soon and self._waiting is None and projection.at.next_seq > self._committed:
-                    self._waiting = asyncio.get_running_loop().call_later(COMMIT_AFTER_S, self._commit_or_end)
+                    self._waiting = asyncio.get_running_loop().call_later(
+                        COMMIT_AFTER_S, self._commit_or_end
+                    )
 
     def _commit_or_end(self) -> None:
         """Commit what was taken; nobody calls a timer, so what goes wrong has to end the following."""

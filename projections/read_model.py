@@ -1,11 +1,11 @@
 """The read model of one log: a SQLite file that answers questions about any moment.
 
-Rows and position are committed together, so that whatever happens the file says exactly up to where it has read. It keeps the
-folded state now and then (`kept_state`), so that a restart folds only the events after it; rows of those are already there and
-are not written again. The file is never migrated: another schema version, another log, or a frame that the log no longer has
-mean
-*rebuild*. A rebuild writes another file beside it and gives that the name when it is complete, so that nobody ever reads half of
-one; it need not survive anything on the way and is not journaled.
+Rows and position are committed together, so that whatever happens the file says exactly up to where
+it has read. It keeps the folded state now and then (`kept_state`), so that a restart folds only the
+events after it; rows of those are already there and are not written again. The file is never
+migrated: another schema version, another log, or a frame that the log no longer has mean *rebuild*.
+A rebuild writes another file beside it and gives that the name when it is complete, so that nobody
+ever reads half of one; it need not survive anything on the way and is not journaled.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ FLUSH_EVERY = 50_000
 
 _queries = aiosql.from_path(Path(__file__).parent / "sql" / "schema.sql", "sqlite3")
 _FOLLOWING = ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -65536")
-_REBUILDING = ("journal_mode = OFF", "synchronous = OFF", "cache_size = -262144", "locking_mode = EXCLUSIVE")
+_REBUILDING = (
+    "journal_mode = OFF",
+    "synchronous = OFF",
+    "cache_size = -262144",
+    "locking_mode = EXCLUSIVE",
+)
 
 
 class RebuildNeeded(Exception):
@@ -56,7 +61,9 @@ class ReadModel:
         resume_at: The place after which the log must be read: that of the kept state.
     """
 
-    def __init__(self, path: Path | str, log_id: str, settings: tuple[str, ...] = _FOLLOWING) -> None:
+    def __init__(
+        self, path: Path | str, log_id: str, settings: tuple[str, ...] = _FOLLOWING
+    ) -> None:
         """Open or create the file for a log.
 
         Args:
@@ -65,7 +72,8 @@ class ReadModel:
             settings: SQLite's; those of a follower.
 
         Raises:
-            RebuildNeeded: It holds another log, another schema version, or a state that cannot be read.
+            RebuildNeeded: It holds another log, another schema version, or a state that cannot be
+                read.
         """
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._place = Place(path)
@@ -120,7 +128,8 @@ class ReadModel:
         Steps up to the committed place only bring the state up to date.
 
         Raises:
-            RebuildNeeded: The log has another frame at the committed place than the one that was read.
+            RebuildNeeded: The log has another frame at the committed place than the one that was
+                read.
             LogDamaged: It carries a digest that is not that of the state.
         """
         head = step.head
@@ -130,7 +139,9 @@ class ReadModel:
         if not self._loaded:
             message = f"read model: frame {self._written.frame} is not in this log"
             raise RebuildNeeded(message)
-        take_recorded(self.state, step.events, head.position, partial(self._rows.take, time=step.time))
+        take_recorded(
+            self.state, step.events, head.position, partial(self._rows.take, time=step.time)
+        )
         self._rows.step(head.frame, step.time, head.next_seq - 1)
         self.at = head
 
@@ -175,7 +186,9 @@ class ReadModel:
         self._indexed = True
 
     def _keep_state(self) -> None:
-        _queries.set_kept_state(self._connection, head=encode_head(self.at), state=snapshot.encode(self.state))
+        _queries.set_kept_state(
+            self._connection, head=encode_head(self.at), state=snapshot.encode(self.state)
+        )
         self._kept_seq = self.at.next_seq
 
     def _set_position(self, at: Head) -> None:
@@ -304,7 +317,11 @@ def decode_head(text: str) -> Head:
 
 
 def _has(connection: sqlite3.Connection, name: str) -> bool:
-    return bool(connection.execute("SELECT count(*) FROM sqlite_master WHERE name = ?", (name,)).fetchone()[0])
+    return bool(
+        connection.execute("SELECT count(*) FROM sqlite_master WHERE name = ?", (name,)).fetchone()[
+            0
+        ]
+    )
 
 
 def _statements(script: str) -> list[str]:

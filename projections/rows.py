@@ -1,7 +1,7 @@
 """From events to rows.
 
-`Rows` folds the log with the scheduler's own reducer and notes, for every event, which rows begin and end with it. It knows no
-SQL beyond `Temporal` and the plain inserts of tables that only grow.
+`Rows` folds the log with the scheduler's own reducer and notes, for every event, which rows begin
+and end with it. It knows no SQL beyond `Temporal` and the plain inserts of tables that only grow.
 """
 
 from __future__ import annotations
@@ -64,19 +64,27 @@ class Rows:
     def __init__(self, state: State) -> None:
         """Begin with a state whose rows are in the tables already (or an empty one)."""
         self.state = state
-        self.configurations = Temporal("configurations", ("format", "configuration", "document", "proposal"))
-        self.queues = Temporal("queues", ("queue", "parent", "leaf", "dynamic", "draining", "guaranteed", "maximum"))
+        self.configurations = Temporal(
+            "configurations", ("format", "configuration", "document", "proposal")
+        )
+        self.queues = Temporal(
+            "queues", ("queue", "parent", "leaf", "dynamic", "draining", "guaranteed", "maximum")
+        )
         self.usage = Temporal("queue_usage", ("queue", "usage", "pending", "pending_asks"))
         self.nodes = Temporal("nodes", ("node", "capacity", "labels", "schedulable"))
         self.applications = Temporal("applications", ("application", "queue", "user", "created"))
-        self.asks = Temporal("asks", ("ask", "application", "queue", "resources", "priority", "created", "outcome"))
+        self.asks = Temporal(
+            "asks", ("ask", "application", "queue", "resources", "priority", "created", "outcome")
+        )
         self.allocations = Temporal(
             "allocations",
             ("allocation", "application", "queue", "node", "resources", "priority", "created", "bound", "told", "victim_of",
              "quota_of", "outcome"),
         )  # fmt: skip
         self.reservations = Temporal("reservations", ("ask", "node"))
-        self.pauses = Temporal("pauses", ("application", "queue", "until", "asks", "threshold", "outcome"))
+        self.pauses = Temporal(
+            "pauses", ("application", "queue", "until", "asks", "threshold", "outcome")
+        )
         self.temporal = (
             self.configurations, self.queues, self.usage, self.nodes, self.applications, self.asks, self.allocations,
             self.reservations, self.pauses,
@@ -87,7 +95,7 @@ class Rows:
         self._waits: dict[tuple[int, str, str], list[int]] = {}
         self._counts: dict[tuple[int, str, str, str], int] = {}
 
-    # ------------------------------------------------------------------------------------------------------------ tables
+    # --------------------------------------------------------------------------------------- tables
 
     def load(self, connection: sqlite3.Connection) -> None:
         """Take up what the tables hold."""
@@ -99,17 +107,22 @@ class Rows:
         for table in self.temporal:
             table.flush(connection, still_open=still_open)
         if self._waits:
-            connection.executemany(_ADD_WAITS, [(*key, *figures) for key, figures in self._waits.items()])
+            connection.executemany(
+                _ADD_WAITS, [(*key, *figures) for key, figures in self._waits.items()]
+            )
             self._waits.clear()
         if self._counts:
-            connection.executemany(_ADD_COUNTS, [(*key, count) for key, count in self._counts.items()])
+            connection.executemany(
+                _ADD_COUNTS, [(*key, count) for key, count in self._counts.items()]
+            )
             self._counts.clear()
         for name, rows in self._growing.items():
             if rows:
-                connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * GROWING[name])})", rows)  # noqa: S608
+                places = ", ".join("?" * GROWING[name])
+                connection.executemany(f"INSERT INTO {name} VALUES ({places})", rows)  # noqa: S608
                 rows.clear()
 
-    # ------------------------------------------------------------------------------------------------------------ events
+    # --------------------------------------------------------------------------------------- events
 
     def step(self, frame: int, time: int, seq: int) -> None:
         """Note the end of a step, by which times are turned into places."""
@@ -150,7 +163,9 @@ class Rows:
         if len(self._vector_text) >= MOST_TEXTS:
             self._vector_text.clear()
         names = self.state.types.names
-        found = self._vector_text[amounts] = text({names[i]: amount for i, amount in enumerate(amounts) if amount})
+        found = self._vector_text[amounts] = text(
+            {names[i]: amount for i, amount in enumerate(amounts) if amount}
+        )
         return found
 
     def _configuration(self, event: v.ConfigurationApplied, time: int) -> None:
@@ -159,7 +174,9 @@ class Rows:
         for key in tuple(self.configurations.open):
             self.configurations.end(event.seq, time, key)
         kind = configuration["format"]
-        self.configurations.put(event.seq, time, kind, text(event.configuration), event.document, event.proposal)
+        self.configurations.put(
+            event.seq, time, kind, text(event.configuration), event.document, event.proposal
+        )
         self._all_queues(event.seq, time)
 
     def _all_queues(self, seq: int, time: int) -> None:
@@ -174,8 +191,20 @@ class Rows:
                     int(queue.leaf),
                     int(queue.dynamic),
                     int(queue.draining),
-                    text(dict(sorted((names[index], amount) for index, amount in queue.guaranteed.items()))),
-                    text(dict(sorted((names[index], amount) for index, amount in queue.maximum.items()))),
+                    text(
+                        dict(
+                            sorted(
+                                (names[index], amount) for index, amount in queue.guaranteed.items()
+                            )
+                        )
+                    ),
+                    text(
+                        dict(
+                            sorted(
+                                (names[index], amount) for index, amount in queue.maximum.items()
+                            )
+                        )
+                    ),
                 )
         for path in [path for path in self.queues.open if path not in present]:
             self.queues.end(seq, time, path)
@@ -193,7 +222,14 @@ class Rows:
     def _node(self, event: v.NodeRegistered | v.NodeUpdated, time: int) -> None:
         apply(self.state, event)
         node = self.state.nodes[event.node]
-        self.nodes.put(event.seq, time, node.name, text(node.resources), text(node.labels), int(node.schedulable))
+        self.nodes.put(
+            event.seq,
+            time,
+            node.name,
+            text(node.resources),
+            text(node.labels),
+            int(node.schedulable),
+        )
 
     def _node_removed(self, event: v.NodeRemoved, time: int) -> None:
         apply(self.state, event)
@@ -208,7 +244,9 @@ class Rows:
                 self.applications.end(seq, time, name)
         elif held is None or held[-1] != application.created:
             # An ask that is older than its application makes the application older too.
-            self.applications.put(seq, time, name, application.leaf.path, application.user, application.created)
+            self.applications.put(
+                seq, time, name, application.leaf.path, application.user, application.created
+            )
 
     def _placed(self, event: v.ApplicationPlaced, time: int) -> None:
         apply(self.state, event)
@@ -222,7 +260,15 @@ class Rows:
         apply(self.state, event)
         ask = self.state.asks[event.ask]
         self.asks.put(
-            event.seq, time, ask.id, ask.application, ask.queue, self._amounts(ask.shape), ask.priority, ask.created, ""
+            event.seq,
+            time,
+            ask.id,
+            ask.application,
+            ask.queue,
+            self._amounts(ask.shape),
+            ask.priority,
+            ask.created,
+            "",
         )
         self._application(ask.application, event.seq, time)
         self._leaf(ask.queue, event.seq, time)
@@ -247,7 +293,11 @@ class Rows:
         self.asks.end(seq, time, ask.id, outcome)
         if ask.id in self.reservations.open:
             self.reservations.end(seq, time, ask.id)
-        if self.pauses.open and ask.application in self.pauses.open and ask.application not in self.state.paused:
+        if (
+            self.pauses.open
+            and ask.application in self.pauses.open
+            and ask.application not in self.state.paused
+        ):
             # A pause ends with the last ask of its application, and no event of its own says so.
             self.pauses.end(seq, time, ask.application, f"last ask {outcome}")
 
@@ -298,20 +348,33 @@ class Rows:
         apply(self.state, event)
         self.reservations.end(event.seq, time, event.ask)
 
-    # --------------------------------------------------------------------------------------------------------- decisions
+    # ------------------------------------------------------------------------------------ decisions
 
     def _paused(self, event: v.ApplicationPaused, time: int) -> None:
         apply(self.state, event)
         leaf = self.state.applications[event.application].leaf
         threshold = leaf.settings.backoff_asks
-        self.pauses.put(event.seq, time, event.application, leaf.path, event.until, event.asks, threshold, "")
+        self.pauses.put(
+            event.seq, time, event.application, leaf.path, event.until, event.asks, threshold, ""
+        )
 
     def _resumed(self, event: v.ApplicationResumed, time: int) -> None:
         apply(self.state, event)
-        self.pauses.end(event.seq, time, event.application, "configuration" if event.due is None else "time over")
+        self.pauses.end(
+            event.seq,
+            time,
+            event.application,
+            "configuration" if event.due is None else "time over",
+        )
 
     def _victims(
-        self, event: v.PreemptionDecided | v.QuotaPreemptionDecided, time: int, *, for_ask: str | None, for_queue: str, kind: str
+        self,
+        event: v.PreemptionDecided | v.QuotaPreemptionDecided,
+        time: int,
+        *,
+        for_ask: str | None,
+        for_queue: str,
+        kind: str,
     ) -> None:
         for number, victim in enumerate(event.victims):
             allocation = self.state.allocations[victim.id]
@@ -374,7 +437,14 @@ class Rows:
     def _failed(self, event: v.PreemptionFailed, time: int) -> None:
         apply(self.state, event)
         self._growing["failures"].append(
-            (event.seq, time, event.ask, self.state.asks[event.ask].queue, event.reason, int(event.cut))
+            (
+                event.seq,
+                time,
+                event.ask,
+                self.state.asks[event.ask].queue,
+                event.reason,
+                int(event.cut),
+            )
         )
 
 

@@ -1,8 +1,9 @@
 """Temporal tables: rows that hold from one ``seq`` to another.
 
-What holds now is kept in memory by its key. A row that comes and goes between two flushes is written once, complete; one that
-holds across a flush is written open and closed later by its id. So the cost of a change is one row, whatever the size of the
-table. Ids are given when rows are written, so that every row goes to the end of its table.
+What holds now is kept in memory by its key. A row that comes and goes between two flushes is
+written once, complete; one that holds across a flush is written open and closed later by its id. So
+the cost of a change is one row, whatever the size of the table. Ids are given when rows are
+written, so that every row goes to the end of its table.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class Temporal:
     """One temporal table whose first value column is its key.
 
     Attributes:
-        open: Key to the row that holds now: [id, from_seq, from_time, to_seq, to_time, *values]; the id is 0 before the row is
-            written.
+        open: Key to the row that holds now: [id, from_seq, from_time, to_seq, to_time, *values];
+            the id is 0 before the row is written.
     """
 
     def __init__(self, table: str, columns: Iterable[str]) -> None:
@@ -69,7 +70,9 @@ class Temporal:
         """End the row of a key; ``outcome`` fills the last column of tables that have one."""
         row = self.open.pop(key)
         if row[0]:
-            self._ends.append((seq, time, outcome, row[0]) if self._has_outcome else (seq, time, row[0]))
+            self._ends.append(
+                (seq, time, outcome, row[0]) if self._has_outcome else (seq, time, row[0])
+            )
             return
         del self._fresh[key]
         if row[1] == seq:
@@ -84,10 +87,13 @@ class Temporal:
 
         Args:
             connection: To the file.
-            still_open: Whether rows that still hold are written too; False while a rebuild goes on, which writes them at its end.
+            still_open: Whether rows that still hold are written too; False while a rebuild goes on,
+                which writes them at its end.
         """
         if self._ends:
-            connection.executemany(self._end_outcome if self._has_outcome else self._end, self._ends)
+            connection.executemany(
+                self._end_outcome if self._has_outcome else self._end, self._ends
+            )
             self._ends.clear()
         self._write(connection, self._closed)
         self._closed.clear()

@@ -2,14 +2,17 @@
 
 What is in a row and what becomes of it:
 
-- a node's ``cpu_milli``, ``memory_mib`` and ``gpu`` become ``vcore`` (millicores), ``memory`` (bytes) and ``gpu`` in thousandths
-  of a card, so that a share of a card is a whole number; its ``model`` becomes the label ``gpu-model``. That the thousandths of
-  one pod have to lie on one card is not modelled: a node's cards count as one sum.
-- a pod asks for its ``cpu_milli``, ``memory_mib`` and ``num_gpu`` times ``gpu_milli``. Its QoS class says how entitled it is, and
-  so becomes its queue, its priority and (through `queues_yaml`) a guarantee; see `CLASSES`. The pods of a class form one
-  application, as the pods of a namespace do that name none of their own.
-- a pod comes at its ``creation_time`` and runs from ``scheduled_time`` (or ``creation_time``, when it never ran) to
-  ``deletion_time``, in seconds from the start of the trace, all of them divided by the speed.
+- a node's ``cpu_milli``, ``memory_mib`` and ``gpu`` become ``vcore`` (millicores), ``memory``
+  (bytes) and ``gpu`` in thousandths of a card, so that a share of a card is a whole number; its
+  ``model`` becomes the label ``gpu-model``. That the thousandths of one pod have to lie on one card
+  is not modelled: a node's cards count as one sum.
+- a pod asks for its ``cpu_milli``, ``memory_mib`` and ``num_gpu`` times ``gpu_milli``. Its QoS
+  class says how entitled it is, and so becomes its queue, its priority and (through `queues_yaml`)
+  a guarantee; see `CLASSES`. The pods of a class form one application, as the pods of a namespace
+  do that name none of their own.
+- a pod comes at its ``creation_time`` and runs from ``scheduled_time`` (or ``creation_time``, when
+  it never ran) to ``deletion_time``, in seconds from the start of the trace, all of them divided by
+  the speed.
 
 Proposal ids are made from names, so that importing the same files twice changes nothing.
 """
@@ -107,7 +110,11 @@ def read_nodes(path: Path) -> list[Node]:
         TraceError: The file cannot be read, lacks a column, or a field is no number from 0.
     """
     return [
-        Node(_name(path, line, row["sn"]), _amounts(path, line, row, _number(path, line, row, "gpu") * GPU_MILLI), row["model"])
+        Node(
+            _name(path, line, row["sn"]),
+            _amounts(path, line, row, _number(path, line, row, "gpu") * GPU_MILLI),
+            row["model"],
+        )
         for line, row in _rows(path, _NODE_COLUMNS)
     ]
 
@@ -121,12 +128,22 @@ def read_pods(path: Path) -> list[Pod]:
     pods = []
     for line, row in _rows(path, _POD_COLUMNS):
         if row["qos"] not in CLASSES:
-            raise TraceError(path, line, f"qos: found {row['qos']!r}, expected one of {', '.join(CLASSES)}")
+            raise TraceError(
+                path, line, f"qos: found {row['qos']!r}, expected one of {', '.join(CLASSES)}"
+            )
         creation = _number(path, line, row, "creation_time")
         begin = _number(path, line, row, "scheduled_time") if row["scheduled_time"] else creation
         life = max(0, _number(path, line, row, "deletion_time") - begin)
         gpu = _number(path, line, row, "num_gpu") * _number(path, line, row, "gpu_milli")
-        pods.append(Pod(_name(path, line, row["name"]), _amounts(path, line, row, gpu), row["qos"], creation, life))
+        pods.append(
+            Pod(
+                _name(path, line, row["name"]),
+                _amounts(path, line, row, gpu),
+                row["qos"],
+                creation,
+                life,
+            )
+        )
     return sorted(pods, key=lambda pod: pod.creation)
 
 
@@ -167,7 +184,10 @@ def compressed_ms(seconds: int, speed: float) -> int:
 
 def queues_yaml(nodes: Sequence[Node]) -> str:
     """Return a queues.yaml that fits the trace: a leaf for each class, with its guarantee as a share of these nodes."""
-    totals = {name: sum(node.capacity.get(name, 0) for node in nodes) for name in ("vcore", "memory", "gpu")}
+    totals = {
+        name: sum(node.capacity.get(name, 0) for node in nodes)
+        for name in ("vcore", "memory", "gpu")
+    }
     lines = [
         "# Queues for the openb trace: one leaf for each QoS class.",
         "partitions:",
@@ -195,7 +215,9 @@ def queues_yaml(nodes: Sequence[Node]) -> str:
 
 
 def _submission(qos: str, one: QosClass) -> ApplicationSubmitted:
-    return ApplicationSubmitted(proposal=f"openb:app:{qos}", application=_application(qos), queue=one.queue, user="openb")
+    return ApplicationSubmitted(
+        proposal=f"openb:app:{qos}", application=_application(qos), queue=one.queue, user="openb"
+    )
 
 
 def _ask(pod: Pod) -> AskSubmitted:
@@ -221,8 +243,13 @@ def _rows(path: Path, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]
             reader = csv.DictReader(file)
             missing = [column for column in columns if column not in (reader.fieldnames or ())]
             if missing:
-                raise TraceError(path, 1, f"the column {missing[0]} is missing, expected {', '.join(columns)}")
-            return [(reader.line_num, {key: value or "" for key, value in row.items() if key}) for row in reader]
+                raise TraceError(
+                    path, 1, f"the column {missing[0]} is missing, expected {', '.join(columns)}"
+                )
+            return [
+                (reader.line_num, {key: value or "" for key, value in row.items() if key})
+                for row in reader
+            ]
     except OSError as error:
         raise TraceError(path, 0, error.strerror or str(error)) from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -230,14 +257,24 @@ def _rows(path: Path, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]
 
 
 def _amounts(path: Path, line: int, row: Mapping[str, str], gpu: int) -> dict[str, int]:
-    amounts = {"vcore": _number(path, line, row, "cpu_milli"), "memory": _number(path, line, row, "memory_mib") * MIB, "gpu": gpu}
+    amounts = {
+        "vcore": _number(path, line, row, "cpu_milli"),
+        "memory": _number(path, line, row, "memory_mib") * MIB,
+        "gpu": gpu,
+    }
     return {name: amount for name, amount in amounts.items() if amount}
 
 
 def _number(path: Path, line: int, row: Mapping[str, str], column: str) -> int:
     text = row[column]
-    if not (text.isascii() and text.isdigit()) or len(text) > len(str(_MAX_NUMBER)) or int(text) > _MAX_NUMBER:
-        raise TraceError(path, line, f"{column}: found {text!r}, expected a whole number from 0 to {_MAX_NUMBER}")
+    if (
+        not (text.isascii() and text.isdigit())
+        or len(text) > len(str(_MAX_NUMBER))
+        or int(text) > _MAX_NUMBER
+    ):
+        raise TraceError(
+            path, line, f"{column}: found {text!r}, expected a whole number from 0 to {_MAX_NUMBER}"
+        )
     return int(text)
 
 

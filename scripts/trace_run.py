@@ -2,10 +2,11 @@
 
     .venv/bin/python -m scripts.trace_run NODES.csv PODS.csv
 
-Three processes as a user would start them: `evsched run`, `evsched import openb` and `evsched emulate`. While the trace is
-imported, the leader is killed with SIGKILL and started again. In the end every pod was bound, was preempted, or waits for a
-stated reason; no decision was lost or doubled; and two readers with different hash seeds arrive at the same digest. Exits 1 when
-any of that is not so.
+Three processes as a user would start them: `evsched run`, `evsched import openb` and `evsched
+emulate`. While the trace is imported, the leader is killed with SIGKILL and started again. In the
+end every pod was bound, was preempted, or waits for a stated reason; no decision was lost or
+doubled; and two readers with different hash seeds arrive at the same digest. Exits 1 when any of
+that is not so.
 
 Without ``--kafka`` a broker of its own is started, as for the tests.
 """
@@ -36,7 +37,7 @@ from events.vocabulary import (
     QuotaPreemptionDecided,
 )
 from evsched.core.engine import Engine
-from replays.explain import explain_ask
+from replays.explaining.explain import explain_ask
 from replays.openb import read_pods
 from tests.kafka.broker import own_broker
 from tests.service.histories import History, check
@@ -53,9 +54,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         url: The log; its topics are made.
         limit: Only the first so many pods; None: all.
         seconds: How long the import takes.
-        lives: How many times longer pods live, compared with the pace of the import; more of them run at a time then.
+        lives: How many times longer pods live, compared with the pace of the import; more of them
+            run at a time then.
         kills: How often the leader is killed on the way.
-        squeeze: Only every so many-th node is there: with 2 or more there is not enough room for all pods at a time.
+        squeeze: Only every so many-th node is there: with 2 or more there is not enough room for
+            all pods at a time.
     """
 
     nodes: Path
@@ -72,7 +75,8 @@ class Report(msgspec.Struct, kw_only=True):
     """What came of it.
 
     Attributes:
-        back_s: After each kill, seconds until the leader, started at once, had its own heartbeat seen back.
+        back_s: After each kill, seconds until the leader, started at once, had its own heartbeat
+            seen back.
         bound: How many pods of the trace ran at some time.
         preempted: How many of them, or of those that came in their place, were told to go.
         waiting: How many have waited from the beginning to the end.
@@ -80,9 +84,11 @@ class Report(msgspec.Struct, kw_only=True):
         unexplained: How many wait without a reason; there should be none.
         refused: Asks that were refused; there should be none.
         missing: Pods of which the log says nothing; there should be none.
-        terms: At least one more than there were kills. A member that was killed stays in Kafka's group until its session ends;
-            when the group gives it the partition once more, the leader steps back, sees that nobody comes, and leads anew.
-        acknowledged: Steps that some leader believed to be in the log; all of them were found there.
+        terms: At least one more than there were kills. A member that was killed stays in Kafka's
+            group until its session ends; when the group gives it the partition once more, the
+            leader steps back, sees that nobody comes, and leads anew.
+        acknowledged: Steps that some leader believed to be in the log; all of them were found
+            there.
         digests: Of two readers and of the history that was checked.
     """
 
@@ -106,7 +112,10 @@ class Report(msgspec.Struct, kw_only=True):
     @property
     def holds(self) -> bool:
         """Whether everything is as it must be."""
-        settled = self.bound + self.waiting == self.pods and not self.refused + self.missing + self.unexplained
+        settled = (
+            self.bound + self.waiting == self.pods
+            and not self.refused + self.missing + self.unexplained
+        )
         return settled and self.terms > self.kills and len(set(self.digests)) == 1
 
 
@@ -184,7 +193,9 @@ async def _answered(streams: Streams) -> None:
         beat, end = await streams.log.last_heartbeat(), await streams.inbox.end()
         if beat is not None and beat.head.inbox_next >= end:
             return
-        assert time.monotonic() < deadline, f"{end} proposed, not all answered after {ANSWER_S} s: {beat}"
+        assert time.monotonic() < deadline, (
+            f"{end} proposed, not all answered after {ANSWER_S} s: {beat}"
+        )
         await asyncio.sleep(0.2)
 
 
@@ -195,7 +206,9 @@ def _report(history: History, pods: set[str]) -> Report:
     waiting = (pods - bound) & set(history.engine.state.asks)
     reasons = Counter(_reasons(history.engine, sorted(waiting)))
     asked = {event.ask for event in history.only(AskSubmitted)}
-    rejected = [event for event in history.only(InputRejected) if isinstance(event.input, AskSubmitted)]
+    rejected = [
+        event for event in history.only(InputRejected) if isinstance(event.input, AskSubmitted)
+    ]
     return Report(
         pods=len(pods),
         bound=len(bound & pods),
@@ -233,15 +246,21 @@ def _reasons(engine: Engine, names: list[str]) -> Iterator[str]:
 
 def main() -> int:
     """Run it as the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("nodes", type=Path)
     parser.add_argument("pods", type=Path)
     parser.add_argument("--kafka", help="host:port of a broker; one is started by default")
     parser.add_argument("--limit", type=int, help="only the first so many pods")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the import takes")
-    parser.add_argument("--lives", type=float, default=3.0, help="how many times longer pods live at that pace")
+    parser.add_argument(
+        "--lives", type=float, default=3.0, help="how many times longer pods live at that pace"
+    )
     parser.add_argument("--kills", type=int, default=5, help="how often the leader is killed")
-    parser.add_argument("--squeeze", type=int, default=1, help="only every so many-th node is there")
+    parser.add_argument(
+        "--squeeze", type=int, default=1, help="only every so many-th node is there"
+    )
     given = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evsched-trace-")))

@@ -1,8 +1,8 @@
 """What all tests share: a real Kafka, names for its topics, the scenarios that lie beside the repository, hypothesis profiles.
 
-Scenarios: `../shared/cases` is no part of a clone. Where it is absent, the tests that want it are not collected; in CI
-(`CI=true`) its absence is a failure. A test that takes the argument `shared_case` runs once for each file of the folders that
-its marker names:
+Scenarios: `../shared/cases` is no part of a clone. Where it is absent, the tests that want it are
+not collected; in CI (`CI=true`) its absence is a failure. A test that takes the argument
+`shared_case` runs once for each file of the folders that its marker names:
 
     @pytest.mark.cases("yunikorn/designed")
     def test_agrees(shared_case: Path) -> None: ...
@@ -26,7 +26,7 @@ _WANTS_SHARED = {"shared_folder", "shared_cases", "shared_case"}
 load_profile()
 
 
-# --- Kafka -------------------------------------------------------------------------------------------------------------
+# --- Kafka ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +73,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         gc.collect()
 
 
-# --- what lies beside the repository -------------------------------------------------------------------------------------
+# --- what lies beside the repository --------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +90,9 @@ def shared_cases() -> Path:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker of the scenario tests."""
-    config.addinivalue_line("markers", "cases(folder, ...): folders of ../shared/cases, each file a `shared_case`")
+    config.addinivalue_line(
+        "markers", "cases(folder, ...): folders of ../shared/cases, each file a `shared_case`"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -99,10 +101,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     marker = metafunc.definition.get_closest_marker("cases")
     if marker is None:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: takes shared_case, so it wants a marker cases(folder, ...)")
-    files = [file for folder in marker.args for file in sorted((SHARED / "cases" / folder).rglob("*.json"))]
+        raise pytest.UsageError(
+            f"{metafunc.definition.nodeid}: takes shared_case, so it wants a marker cases(folder, ...)"
+        )
+    files = [
+        file
+        for folder in marker.args
+        for file in sorted((SHARED / "cases" / folder).rglob("*.json"))
+    ]
     if not files and (SHARED / "cases").is_dir():
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: no scenario in {', '.join(marker.args)} of {SHARED / 'cases'}")
+        raise pytest.UsageError(
+            f"{metafunc.definition.nodeid}: no scenario in {', '.join(marker.args)} of {SHARED / 'cases'}"
+        )
     metafunc.parametrize("shared_case", files, ids=[file.stem for file in files])
 
 
@@ -113,6 +123,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     absent = [item for item in items if _WANTS_SHARED & set(getattr(item, "fixturenames", ()))]
     if absent and os.environ.get("CI") == "true":
-        raise pytest.UsageError(f"{SHARED}: absent, but {len(absent)} tests want it and this is CI (CI=true)")
+        raise pytest.UsageError(
+            f"{SHARED}: absent, but {len(absent)} tests want it and this is CI (CI=true)"
+        )
     items[:] = [item for item in items if item not in absent]
     config.hook.pytest_deselected(items=absent)

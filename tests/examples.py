@@ -1,6 +1,7 @@
 """How many examples a property tries: few enough for every run, or very many in `make fuzz`.
 
-The profile `ci` (the default) is the same every time; `fuzz` draws new examples and remembers the failing ones.
+The profile `ci` (the default) is the same every time; `fuzz` draws new examples and remembers the
+failing ones.
 """
 
 import os
@@ -14,8 +15,16 @@ _CALM = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_bas
 
 def load_profile() -> None:
     """Register the profiles and load the one that HYPOTHESIS_PROFILE names, `ci` without it."""
-    settings.register_profile("ci", derandomize=True, deadline=None, database=None, suppress_health_check=_CALM)
-    settings.register_profile("fuzz", max_examples=_FUZZ_EXAMPLES, deadline=None, print_blob=True, suppress_health_check=_CALM)
+    settings.register_profile(
+        "ci", derandomize=True, deadline=None, database=None, suppress_health_check=_CALM
+    )
+    settings.register_profile(
+        "fuzz",
+        max_examples=_FUZZ_EXAMPLES,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=_CALM,
+    )
     settings.load_profile(_profile())
 
 

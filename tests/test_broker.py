@@ -21,7 +21,9 @@ SECONDS = 30
 
 async def produce(bootstrap: str, topic: str, value: bytes, **login: str) -> None:
     """Append one record, acknowledged by the broker."""
-    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, **login)
+    producer = aiokafka.AIOKafkaProducer(
+        bootstrap_servers=bootstrap, enable_idempotence=True, **login
+    )
     try:
         await producer.start()
         await asyncio.wait_for(producer.send_and_wait(topic, value), SECONDS)
@@ -31,7 +33,9 @@ async def produce(bootstrap: str, topic: str, value: bytes, **login: str) -> Non
 
 async def consume(bootstrap: str, topic: str, **login: str) -> bytes:
     """Return the first record's value."""
-    consumer = aiokafka.AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", **login)
+    consumer = aiokafka.AIOKafkaConsumer(
+        topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", **login
+    )
     try:
         await consumer.start()
         return (await asyncio.wait_for(consumer.getone(), SECONDS)).value
@@ -61,17 +65,32 @@ async def test_a_killed_broker_comes_back_with_its_data(
 
 
 @pytest.mark.serial
-async def test_a_broker_can_demand_a_password(own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str) -> None:
+async def test_a_broker_can_demand_a_password(
+    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str
+) -> None:
     """With SASL, who knows the password is served and who does not is refused."""
     broker = own_kafka(sasl_plain({"leader": "pass-1"}))
-    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_plain_username": "leader"}
-    await produce(broker.bootstrap, kafka_topic_name, b"let in", **login, sasl_plain_password="pass-1")
-    assert await consume(broker.bootstrap, kafka_topic_name, **login, sasl_plain_password="pass-1") == b"let in"
+    login = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "leader",
+    }
+    await produce(
+        broker.bootstrap, kafka_topic_name, b"let in", **login, sasl_plain_password="pass-1"
+    )
+    assert (
+        await consume(broker.bootstrap, kafka_topic_name, **login, sasl_plain_password="pass-1")
+        == b"let in"
+    )
     with pytest.raises(aiokafka.errors.KafkaError):
-        await produce(broker.bootstrap, kafka_topic_name, b"kept out", **login, sasl_plain_password="pass-2")
+        await produce(
+            broker.bootstrap, kafka_topic_name, b"kept out", **login, sasl_plain_password="pass-2"
+        )
 
 
-def test_without_any_way_the_error_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_any_way_the_error_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """No engine, no JDK and no address: the error names all three, so that one can be supplied."""
     monkeypatch.delenv("EVSCHED_TEST_KAFKA", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -94,7 +113,9 @@ def test_an_address_where_nobody_answers_is_refused(monkeypatch: pytest.MonkeyPa
         GivenBroker("kafka.example.org")
 
 
-def test_a_given_broker_is_used_and_left_alone(monkeypatch: pytest.MonkeyPatch, kafka_bootstrap: str) -> None:
+def test_a_given_broker_is_used_and_left_alone(
+    monkeypatch: pytest.MonkeyPatch, kafka_bootstrap: str
+) -> None:
     """EVSCHED_TEST_KAFKA comes first, and stopping it stops nothing."""
     monkeypatch.setenv("EVSCHED_TEST_KAFKA", kafka_bootstrap)
     given = choice.shared_broker()
@@ -112,13 +133,16 @@ def test_the_container_is_told_what_the_process_is_told() -> None:
     assert service["ports"] == ["127.0.0.1:19999:9092", "127.0.0.1:19998:19092"]
     assert service["environment"]["KAFKA_NUM_PARTITIONS"] == "3"
     assert service["environment"]["KAFKA_PROCESS_ROLES"] == "broker,controller"
-    assert service["environment"]["KAFKA_ADVERTISED_LISTENERS"].startswith("CLIENT://127.0.0.1:19999,")
+    assert service["environment"]["KAFKA_ADVERTISED_LISTENERS"].startswith(
+        "CLIENT://127.0.0.1:19999,"
+    )
 
 
 def test_an_engine_that_answers_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With Docker there, the broker is a Compose project of its own: up, killed, up again, and down with its data.
 
-    The engine is a stand-in that notes what it is told: this shows the order of the commands, not that the image works.
+    The engine is a stand-in that notes what it is told: this shows the order of the commands, not
+    that the image works.
     """
     said = tmp_path / "said"
     docker = tmp_path / "docker"
@@ -132,4 +156,12 @@ def test_an_engine_that_answers_is_used(monkeypatch: pytest.MonkeyPatch, tmp_pat
     told = [line.split("compose.json ")[-1] for line in said.read_text().splitlines()]
     up = "up --detach --no-recreate"
     stop = "down --volumes --timeout 0"
-    assert told == ["info", "compose version", up, "ps --quiet --status running", "kill --signal SIGKILL", up, stop]
+    assert told == [
+        "info",
+        "compose version",
+        up,
+        "ps --quiet --status running",
+        "kill --signal SIGKILL",
+        up,
+        stop,
+    ]

@@ -40,7 +40,14 @@ def clone(tmp_path: Path) -> Path:
 def run(clone: Path, ci: str) -> subprocess.CompletedProcess[str]:
     """Run the clone's tests in a process of their own."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    return subprocess.run(command, cwd=clone, env={**os.environ, "CI": ci}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command,
+        cwd=clone,
+        env={**os.environ, "CI": ci},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_absent_scenarios_are_not_collected(clone: Path) -> None:
@@ -79,7 +86,9 @@ def test_what_a_guard_runs_ends_with_whoever_wanted_it() -> None:
     """When the pipe's other end is gone, however that came about, the command is killed."""
     program = "import sys, time; print('up', flush=True); time.sleep(600)"
     guard = [sys.executable, str(TESTS / "kafka" / "guard.py"), sys.executable, "-c", program]
-    with subprocess.Popen(guard, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(
+        guard, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         assert process.stdin is not None

@@ -4,4 +4,13 @@ from events.streams.leadership import Leadership
 from events.streams.opening import open_log, open_streams
 from events.streams.protocols import EventLog, Heartbeat, Inbox, Record, Streams
 
-__all__ = ["EventLog", "Heartbeat", "Inbox", "Leadership", "Record", "Streams", "open_log", "open_streams"]
+__all__ = [
+    "EventLog",
+    "Heartbeat",
+    "Inbox",
+    "Leadership",
+    "Record",
+    "Streams",
+    "open_log",
+    "open_streams",
+]

@@ -1,13 +1,15 @@
 """A log in a file, to be kept, sent and read anywhere: JSON lines, compressed with zstandard when the name ends in ``.zst``.
 
-The first line tells what it is: ``{"format": "evsched-log", "version": 1, "log_id": …, "partition": …}``. Each further line is
-one record: ``{"position": …, "hash": …, "data": …}``, where ``data`` is the frame's JSON text as it stands in the log, byte for
-byte, and ``hash`` that of these bytes. Void frames are kept too: an export proves what was in the log.
+The first line tells what it is: ``{"format": "evsched-log", "version": 1, "log_id": …, "partition":
+…}``. Each further line is one record: ``{"position": …, "hash": …, "data": …}``, where ``data`` is
+the frame's JSON text as it stands in the log, byte for byte, and ``hash`` that of these bytes. Void
+frames are kept too: an export proves what was in the log.
 
-An import that dies leaves a beginning of the file in its target. So the target itself tells how far it came: as long as it holds
-what the file does, record for record, importing goes on behind it; whatever else it holds is refused before anything is written.
-An append of which nobody knows the outcome ends the import, and the next one reads what became of it. Positions are no identity:
-a broker may leave holes.
+An import that dies leaves a beginning of the file in its target. So the target itself tells how far
+it came: as long as it holds what the file does, record for record, importing goes on behind it;
+whatever else it holds is refused before anything is written. An append of which nobody knows the
+outcome ends the import, and the next one reads what became of it. Positions are no identity: a
+broker may leave holes.
 """
 
 from __future__ import annotations
@@ -23,7 +25,15 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 import zstandard
 
-from events.errors import AccessDenied, LogDamaged, LogUnreachable, PositionLost, ReadOnly, StreamMissing, TargetDiffers
+from events.errors import (
+    AccessDenied,
+    LogDamaged,
+    LogUnreachable,
+    PositionLost,
+    ReadOnly,
+    StreamMissing,
+    TargetDiffers,
+)
 from events.frame import UNREADABLE, decode_header, frame_hash
 from events.streams.protocols import BEFORE_FIRST, EventLog, Heartbeat, Record
 
@@ -65,7 +75,11 @@ async def export_log(log: EventLog, path: Path) -> int:
     count = 0
     try:
         with partial.open("wb") as raw:
-            out = zstandard.ZstdCompressor(level=6).stream_writer(raw, closefd=False) if path.suffix == ".zst" else raw
+            out = (
+                zstandard.ZstdCompressor(level=6).stream_writer(raw, closefd=False)
+                if path.suffix == ".zst"
+                else raw
+            )
             async for batch in log.read():
                 if count == 0:
                     out.write(_header_line(log, batch[0]))
@@ -100,8 +114,8 @@ class Imported(NamedTuple):
 async def import_log(path: Path, log: EventLog) -> Imported:
     """Append those records of an exported log that another log does not hold yet, byte for byte.
 
-    Called again after a cancellation, the death of the process, or an error of the environment, it goes on where it was. Nobody
-    else may write to the log meanwhile.
+    Called again after a cancellation, the death of the process, or an error of the environment, it
+    goes on where it was. Nobody else may write to the log meanwhile.
 
     Raises:
         TargetDiffers: The log does not hold a beginning of the file; nothing was written.
@@ -129,7 +143,9 @@ async def _compare(log: EventLog, lines: AsyncGenerator[Record, None]) -> tuple[
             line = await anext(lines, None)
             if line is None or line.data != record.data:
                 expected = "" if line is None else frame_hash(line.data)
-                raise TargetDiffers(log.name, count, record.position, frame_hash(record.data), expected)
+                raise TargetDiffers(
+                    log.name, count, record.position, frame_hash(record.data), expected
+                )
             last = record.position
     return count, last
 
@@ -137,7 +153,8 @@ async def _compare(log: EventLog, lines: AsyncGenerator[Record, None]) -> tuple[
 async def _must_follow(log: EventLog, last: int, position: int, number: int) -> None:
     """Raise LogDamaged when between our last record and the one just written there is another one, and not only a hole.
 
-    It may be somebody else's, or our own of an import before, of which the broker had not told that it came.
+    It may be somebody else's, or our own of an import before, of which the broker had not told that
+    it came.
     """
     async with aclosing(_records(log, last)) as records:
         async for record in records:
@@ -148,7 +165,9 @@ async def _must_follow(log: EventLog, last: int, position: int, number: int) -> 
                 f"record {number} of the file came to stand there, expected right behind position {last}: "
                 f"meanwhile something else was written at position {record.position}; import into a new log",
             )
-    raise PositionLost(position, f"record {number} of the file was written there just now and is not in the log")
+    raise PositionLost(
+        position, f"record {number} of the file was written there just now and is not in the log"
+    )
 
 
 async def _records(log: EventLog, after: int = BEFORE_FIRST) -> AsyncGenerator[Record, None]:
@@ -238,7 +257,12 @@ def _header_line(log: EventLog, first: Record | None) -> bytes:
             log_id = decode_header(first.data).log_id
         except UNREADABLE as error:
             raise LogDamaged(first.position, f"no frame can be read: {error}") from error
-    return msgspec.json.encode(ExportHeader(format=FORMAT, version=VERSION, log_id=log_id, partition=log.partition)) + b"\n"
+    return (
+        msgspec.json.encode(
+            ExportHeader(format=FORMAT, version=VERSION, log_id=log_id, partition=log.partition)
+        )
+        + b"\n"
+    )
 
 
 def _line(record: Record) -> bytes:
@@ -246,16 +270,26 @@ def _line(record: Record) -> bytes:
         text = record.data.decode()
     except UnicodeDecodeError as error:
         raise LogDamaged(record.position, f"no text can be read: {error}") from error
-    return msgspec.json.encode(ExportLine(position=record.position, hash=frame_hash(record.data), data=text)) + b"\n"
+    return (
+        msgspec.json.encode(
+            ExportLine(position=record.position, hash=frame_hash(record.data), data=text)
+        )
+        + b"\n"
+    )
 
 
 def _read_header(line: bytes) -> ExportHeader:
     try:
         header = msgspec.json.decode(line, type=ExportHeader)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise LogDamaged(-1, f"line 1 of the file is not the beginning of an exported log: {error}") from error
+        raise LogDamaged(
+            -1, f"line 1 of the file is not the beginning of an exported log: {error}"
+        ) from error
     if (header.format, header.version) != (FORMAT, VERSION):
-        raise LogDamaged(-1, f"the file is of format {header.format} {header.version}, expected {FORMAT} {VERSION}")
+        raise LogDamaged(
+            -1,
+            f"the file is of format {header.format} {header.version}, expected {FORMAT} {VERSION}",
+        )
     return header
 
 
@@ -267,7 +301,8 @@ def _read_line(line: bytes, number: int) -> Record:
     data = found.data.encode()
     if frame_hash(data) != found.hash:
         raise LogDamaged(
-            found.position, f"line {number} of the file was altered: its hash is {frame_hash(data)}, expected {found.hash}"
+            found.position,
+            f"line {number} of the file was altered: its hash is {frame_hash(data)}, expected {found.hash}",
         )
     return Record(found.position, data)
 
@@ -288,7 +323,9 @@ class _lines:  # noqa: N801 - reads as a function
             raise LogUnreachable(str(self._path), str(error.strerror)) from error
         stream: io.BufferedIOBase = self._raw
         if self._path.suffix == ".zst":
-            stream = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(self._raw, read_across_frames=True))
+            stream = io.BufferedReader(
+                zstandard.ZstdDecompressor().stream_reader(self._raw, read_across_frames=True)
+            )
         return self._split(stream)
 
     def _split(self, stream: io.BufferedIOBase) -> Iterator[bytes]:
@@ -296,7 +333,9 @@ class _lines:  # noqa: N801 - reads as a function
             try:
                 line = stream.readline(LINE_LIMIT)
             except (OSError, zstandard.ZstdError) as error:
-                raise LogDamaged(-1, f"file {self._path.name} cannot be read on: {error}") from error
+                raise LogDamaged(
+                    -1, f"file {self._path.name} cannot be read on: {error}"
+                ) from error
             if not line:
                 return
             if not line.endswith(b"\n"):
@@ -308,4 +347,12 @@ class _lines:  # noqa: N801 - reads as a function
             self._raw.close()
 
 
-__all__ = ["SUFFIXES", "ExportHeader", "ExportLine", "ExportedLog", "Imported", "export_log", "import_log"]
+__all__ = [
+    "SUFFIXES",
+    "ExportHeader",
+    "ExportLine",
+    "ExportedLog",
+    "Imported",
+    "export_log",
+    "import_log",
+]

@@ -1,8 +1,9 @@
 """Log and inbox on Kafka: the topics ``NAME-log``, ``NAME-inbox`` and ``NAME-heartbeat``.
 
-Cluster partition N lives in partition N of all three. One frame is one record, which Kafka writes whole or not at all; no
-transactions are used (the client's are not safe under network faults), the chain does their work. Nothing depends on consumer
-groups or committed offsets: the position in the inbox is in the log itself.
+Cluster partition N lives in partition N of all three. One frame is one record, which Kafka writes
+whole or not at all; no transactions are used (the client's are not safe under network faults), the
+chain does their work. Nothing depends on consumer groups or committed offsets: the position in the
+inbox is in the log itself.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
-from events.cloudevents import InboxRecord, frame_headers, proposal_headers, proposals, read_proposal, record_of_message
+from events.cloudevents import (
+    InboxRecord,
+    frame_headers,
+    proposal_headers,
+    proposals,
+    read_proposal,
+    record_of_message,
+)
 from events.errors import AppendRefused, ConfigurationError, LogDamaged, PositionLost
 from events.frame import UNREADABLE, decode_header
 from events.streams.kafka_access import KafkaAccess, to_its_end
@@ -29,14 +37,19 @@ POLL_S = 1.0
 __all__ = ["KafkaInbox", "KafkaLog", "open_kafka"]
 
 
-def open_kafka(bootstrap: str, name: str, partition: int, security: KafkaSecurity, timeout: float) -> Streams:
+def open_kafka(
+    bootstrap: str, name: str, partition: int, security: KafkaSecurity, timeout: float
+) -> Streams:
     """Return the streams of a cluster partition on Kafka; nothing is connected before it is used.
 
     Raises:
-        ConfigurationError: Python runs without assertions, by which the client guards its own state.
+        ConfigurationError: Python runs without assertions, by which the client guards its own
+            state.
     """
     if not __debug__:
-        raise ConfigurationError("python: runs with -O, expected without: the Kafka client guards its state by assertions")
+        raise ConfigurationError(
+            "python: runs with -O, expected without: the Kafka client guards its state by assertions"
+        )
     access = KafkaAccess(bootstrap=bootstrap, security=security, timeout=timeout)
     return Streams(KafkaLog(access, name, partition), KafkaInbox(access, name, partition))
 
@@ -93,7 +106,11 @@ class KafkaLog:
             position = after + 1
             while position < end:
                 records = await reader.fetch(position, BATCH, POLL_S)
-                batch = [Record(record.offset, record.value or b"") for record in records if record.offset < end]
+                batch = [
+                    Record(record.offset, record.value or b"")
+                    for record in records
+                    if record.offset < end
+                ]
                 if batch:
                     yield batch
                 position = records[-1].offset + 1 if records else end
@@ -131,7 +148,9 @@ class KafkaLog:
     async def heartbeat(self, beat: Heartbeat) -> None:
         """See `EventLog.heartbeat`."""
         await self._once_checked()
-        await self._beats.write([Message(msgspec.json.encode(beat), (("content-type", b"application/json"),))])
+        await self._beats.write(
+            [Message(msgspec.json.encode(beat), (("content-type", b"application/json"),))]
+        )
 
     async def last_heartbeat(self) -> Heartbeat | None:
         """See `EventLog.last_heartbeat`."""
@@ -140,7 +159,8 @@ class KafkaLog:
         known, beat = self._last_beat
         if end == known:
             return beat
-        # The latest record of a compacted topic is always there; reading on from where we were brings the few since then.
+        # The latest record of a compacted topic is always there; reading on from where we were
+        # brings the few since then.
         position = known if beat is not None and end - known < BATCH else end - 1
         while position < end:
             records = await self._beat_reader.fetch(position, BATCH, POLL_S)
@@ -179,13 +199,19 @@ class KafkaInbox:
         if not records:
             return ()
         await self._once_there()
-        return await self._writer.write([Message(one.data, proposal_headers(one, self.partition)) for one in records])
+        return await self._writer.write(
+            [Message(one.data, proposal_headers(one, self.partition)) for one in records]
+        )
 
-    async def read(self, position: int, limit: int = 1000, wait_s: float = 0.0) -> tuple[Proposal, ...]:
+    async def read(
+        self, position: int, limit: int = 1000, wait_s: float = 0.0
+    ) -> tuple[Proposal, ...]:
         """See `Inbox.read`."""
         await self._once_there()
         records = await self._reader.fetch(position, limit, wait_s)
-        return tuple(read_proposal(record_of_message(one.value, one.headers), one.offset) for one in records)
+        return tuple(
+            read_proposal(record_of_message(one.value, one.headers), one.offset) for one in records
+        )
 
     async def end(self) -> int:
         """See `Inbox.end`."""

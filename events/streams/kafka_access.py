@@ -67,8 +67,9 @@ class KafkaAccess(msgspec.Struct, frozen=True, kw_only=True):
 async def to_its_end(work: Awaitable[Any]) -> None:
     """Await the start or the end of a client, and when we are cancelled meanwhile, let it come to its own end first.
 
-    A client that is cancelled while it waits for the first broker's answer forgets that connection without closing it, and one
-    whose end is cancelled keeps some open. What takes longer than `GOODBYE_S` is cut off.
+    A client that is cancelled while it waits for the first broker's answer forgets that connection
+    without closing it, and one whose end is cancelled keeps some open. What takes longer than
+    `GOODBYE_S` is cut off.
     """
     working = asyncio.ensure_future(work)
     try:
@@ -90,7 +91,8 @@ def look_away(future: asyncio.Future[Any]) -> None:
 async def explained(error: BaseException, access: KafkaAccess) -> BaseException:
     """Return why no broker could be reached: the client says only that there was none, so one more connection is tried.
 
-    A broker that answers may send its clients on to an address where it cannot be reached, so these are tried as well.
+    A broker that answers may send its clients on to an address where it cannot be reached, so these
+    are tried as well.
     """
     sent_on: bool = isinstance(error, kafka_errors.NodeNotReadyError)
     if not (sent_on or isinstance(error, kafka_errors.KafkaConnectionError)):
@@ -110,7 +112,9 @@ async def explained(error: BaseException, access: KafkaAccess) -> BaseException:
     return error
 
 
-async def _tried(host: str, port: int, access: KafkaAccess) -> tuple[list[tuple[str, int]], BaseException | None]:
+async def _tried(
+    host: str, port: int, access: KafkaAccess
+) -> tuple[list[tuple[str, int]], BaseException | None]:
     """Return where the broker at this address says that brokers are, or else why it could not be asked."""
     options = access.options()
     del options["bootstrap_servers"]
@@ -124,7 +128,8 @@ async def _tried(host: str, port: int, access: KafkaAccess) -> tuple[list[tuple[
     finally:
         ended = connection.close()
         if connection._protocol is not None:  # noqa: SLF001 - else there was none, and nobody would say that it has ended
-            # The client does not wait for its own, and TLS ends one only when the broker agrees; by then those are gone, too.
+            # The client does not wait for its own, and TLS ends one only when the broker agrees; by
+            # then those are gone, too.
             await asyncio.wait([ended], timeout=GOODBYE_S)
     return [(broker[1], broker[2]) for broker in answer.brokers], None
 
@@ -134,12 +139,22 @@ def _refusal(found: BaseException, place: str, security: KafkaSecurity) -> BaseE
     cause = found.__cause__ or found
     meant: BaseException = found
     if isinstance(cause, ssl.SSLCertVerificationError):
-        meant = kafka_errors.AuthenticationFailedError(f"the certificate of {place} is not trusted: {cause.verify_message}")
-    elif isinstance(cause, ssl.SSLError) and ("CERT" in str(cause.reason) or "UNKNOWN_CA" in str(cause.reason)):
-        wish = "does not accept our certificate" if security.cert_file else "wants a certificate of ours (cert_file)"
+        meant = kafka_errors.AuthenticationFailedError(
+            f"the certificate of {place} is not trusted: {cause.verify_message}"
+        )
+    elif isinstance(cause, ssl.SSLError) and (
+        "CERT" in str(cause.reason) or "UNKNOWN_CA" in str(cause.reason)
+    ):
+        wish = (
+            "does not accept our certificate"
+            if security.cert_file
+            else "wants a certificate of ours (cert_file)"
+        )
         meant = kafka_errors.AuthenticationFailedError(f"{place} {wish}: {cause.reason}")
     elif isinstance(cause, ssl.SSLError | ConnectionResetError | EOFError):
-        meant = kafka_errors.KafkaConnectionError(f"{place} hung up at once, perhaps as it does not speak {security.protocol}")
+        meant = kafka_errors.KafkaConnectionError(
+            f"{place} hung up at once, perhaps as it does not speak {security.protocol}"
+        )
     return meant
 
 
@@ -153,13 +168,19 @@ def meaning(error: BaseException, name: str) -> StreamError:
         return StreamMissing(name)
     if isinstance(error, kafka_errors.CorruptRecordException):
         return LogDamaged(-1, f"topic {name}: {said(error)}")
-    return LogUnreachable(name, "no answer in time" if isinstance(error, TimeoutError) else said(error))
+    return LogUnreachable(
+        name, "no answer in time" if isinstance(error, TimeoutError) else said(error)
+    )
 
 
 def said(error: BaseException) -> str:
     """Return an error of the client as text, its kind included."""
     # The client's own say it themselves.
-    return str(error) if isinstance(error, kafka_errors.KafkaError) else f"{type(error).__name__}: {error}"
+    return (
+        str(error)
+        if isinstance(error, kafka_errors.KafkaError)
+        else f"{type(error).__name__}: {error}"
+    )
 
 
 def _no_secrets(record: logging.LogRecord) -> bool:

@@ -1,8 +1,9 @@
 """Talking to Kafka: a writer and a reader that tell what happened in our own errors, each with a deadline on every call.
 
-The client library retries for ever where it can, swallows errors of a broker that is away, and keeps a producer poisoned after
-one batch was refused. So every send is awaited with a deadline, every failure costs the producer, and a read that brings nothing
-asks the broker whether it is there at all.
+The client library retries for ever where it can, swallows errors of a broker that is away, and
+keeps a producer poisoned after one batch was refused. So every send is awaited with a deadline,
+every failure costs the producer, and a read that brings nothing asks the broker whether it is there
+at all.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from aiokafka import errors as kafka_errors
 from aiokafka.client import AIOKafkaClient
 
 from events.cloudevents import Headers
-from events.errors import AccessDenied, AppendRefused, LogUnreachable, OutcomeUnknown, PositionLost, StreamError, StreamMissing
+from events.errors import (
+    AccessDenied,
+    AppendRefused,
+    LogUnreachable,
+    OutcomeUnknown,
+    PositionLost,
+    StreamError,
+    StreamMissing,
+)
 from events.streams.kafka_access import (
     DENIED,
     GOODBYE_S,
@@ -38,8 +47,8 @@ MAX_BATCH_BYTES = 640_000
 """More than the largest frame with its headers, less than a broker takes: small records are merged up to this size."""
 FETCH_BYTES = 8_000_000
 PROMPT_S = 0.05
-"""How long a reader's connection may take to end. TLS ends one only when the broker has answered what was asked last, and a fetch
-that finds nothing is answered after half a second."""
+"""How long a reader's connection may take to end. TLS ends one only when the broker has answered
+what was asked last, and a fetch that finds nothing is answered after half a second."""
 
 T = TypeVar("T")
 
@@ -68,7 +77,9 @@ class PartitionWriter:
         sent: list[asyncio.Future[Any]] = []
         try:
             async with asyncio.timeout(self._access.timeout):
-                for message in messages:  # one by one, so that what was sent is known when a later one fails
+                for (
+                    message
+                ) in messages:  # one by one, so that what was sent is known when a later one fails
                     sent.append(await self._send(producer, message))  # noqa: PERF401
                 answers = [(await asyncio.shield(one)).offset for one in sent]
         except BaseException as error:
@@ -87,7 +98,11 @@ class PartitionWriter:
     async def _send(self, producer: AIOKafkaProducer, message: Message) -> asyncio.Future[Any]:
         key = str(self._partition).encode()
         future: asyncio.Future[Any] = await producer.send(
-            self.topic, message.value, key=key, partition=self._partition, headers=list(message.headers)
+            self.topic,
+            message.value,
+            key=key,
+            partition=self._partition,
+            headers=list(message.headers),
         )
         return future
 
@@ -117,7 +132,8 @@ class PartitionWriter:
             try:
                 async with asyncio.timeout(self._access.timeout):
                     await to_its_end(producer.start())
-                    # Learn where the partition is now: waiting for that later would look like a write of unknown outcome.
+                    # Learn where the partition is now: waiting for that later would look like a
+                    # write of unknown outcome.
                     known = await producer.partitions_for(self.topic)
             except BaseException as error:
                 self._discard(producer)
@@ -187,7 +203,9 @@ class _Consuming:
                 raise
             await self._forget()
             if isinstance(error, kafka_errors.OffsetOutOfRangeError):
-                raise PositionLost(position, f"topic {self.topic} does not hold it any more") from error
+                raise PositionLost(
+                    position, f"topic {self.topic} does not hold it any more"
+                ) from error
             raise meaning(await explained(error, self._access), self.topic) from error
 
     async def _forget(self) -> None:
@@ -226,7 +244,9 @@ class PartitionReader(_Consuming):
         """Return the position that the next record will have."""
         return await self._ends.end()
 
-    async def fetch(self, position: int, limit: int, wait_s: float) -> list[ConsumerRecord[bytes, bytes]]:
+    async def fetch(
+        self, position: int, limit: int, wait_s: float
+    ) -> list[ConsumerRecord[bytes, bytes]]:
         """Return records from a position on, none when there are none within this time, which the broker has then confirmed.
 
         Raises:
@@ -234,7 +254,9 @@ class PartitionReader(_Consuming):
         """
         async with self._busy:
             deadline = self._access.timeout
-            records = await self._guarded(self._fetch(position, limit, wait_s), deadline + wait_s, position)
+            records = await self._guarded(
+                self._fetch(position, limit, wait_s), deadline + wait_s, position
+            )
             if records:
                 return records
             end = await self._ends.end()
@@ -242,13 +264,19 @@ class PartitionReader(_Consuming):
                 raise PositionLost(position, f"topic {self.topic} ends at {end}")
             if position < end:
                 # It came just now, or it was there and the first fetch is still under way.
-                records = await self._guarded(self._fetch(position, limit, deadline), deadline + 1, position)
+                records = await self._guarded(
+                    self._fetch(position, limit, deadline), deadline + 1, position
+                )
             if position < end and not records:
                 await self._forget()
-                raise LogUnreachable(self.topic, f"nothing came of {end - position} records within {deadline} s")
+                raise LogUnreachable(
+                    self.topic, f"nothing came of {end - position} records within {deadline} s"
+                )
             return records
 
-    async def _fetch(self, position: int, limit: int, wait_s: float) -> list[ConsumerRecord[bytes, bytes]]:
+    async def _fetch(
+        self, position: int, limit: int, wait_s: float
+    ) -> list[ConsumerRecord[bytes, bytes]]:
         consumer = await self._started()
         if self._place not in consumer.assignment():
             consumer.assign([self._place])
@@ -256,7 +284,9 @@ class PartitionReader(_Consuming):
         if self._position != position:
             consumer.seek(self._place, position)
         self._position = None
-        found = await consumer.getmany(self._place, timeout_ms=round(wait_s * 1000), max_records=limit)
+        found = await consumer.getmany(
+            self._place, timeout_ms=round(wait_s * 1000), max_records=limit
+        )
         records: list[ConsumerRecord[bytes, bytes]] = found.get(self._place, [])
         self._position = records[-1].offset + 1 if records else position
         return records
@@ -273,7 +303,8 @@ async def goodbye(consumer: AIOKafkaConsumer) -> None:
     """Stop a consumer, within `GOODBYE_S` in good order, else by cutting its connections."""
     connections = consumer._client._conns.values()  # noqa: SLF001 - there is no public way to stop without taking leave
     transports = [one._writer.transport for one in connections if one._writer is not None]  # noqa: SLF001
-    # In a task of its own: a consumer that has lost its broker cancels what it awaits itself, and that would reach us.
+    # In a task of its own: a consumer that has lost its broker cancels what it awaits itself, and
+    # that would reach us.
     stopping = asyncio.ensure_future(consumer.stop())
     stopping.add_done_callback(look_away)
     _, late = await asyncio.wait([stopping], timeout=PROMPT_S)

@@ -1,7 +1,8 @@
 """The topics of evsched: made with settings under which nothing is ever lost, and verified at every start.
 
-A broker makes a missing topic by itself when somebody writes to it or reads it, and keeps its records for seven days. So topics
-are made explicitly, and whoever finds one with other settings than these refuses to work with it.
+A broker makes a missing topic by itself when somebody writes to it or reads it, and keeps its
+records for seven days. So topics are made explicitly, and whoever finds one with other settings
+than these refuses to work with it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ _AT_LEAST = ("max.message.bytes", "min.insync.replicas")
 _HEARTBEAT_MUST = ("cleanup.policy", "min.insync.replicas")
 
 
-async def create_topics(access: KafkaAccess, name: str, partitions: int = 1, replicas: int | None = None) -> None:
+async def create_topics(
+    access: KafkaAccess, name: str, partitions: int = 1, replicas: int | None = None
+) -> None:
     """Make those of the three topics that do not exist, and wait until they can be used. Those that exist stay as they are.
 
     Args:
@@ -82,7 +85,9 @@ async def create_topics(access: KafkaAccess, name: str, partitions: int = 1, rep
                 topic,
                 partitions,
                 replicas,
-                topic_configs=(heartbeat_settings if topic == names.heartbeat else settings)(replicas),
+                topic_configs=(heartbeat_settings if topic == names.heartbeat else settings)(
+                    replicas
+                ),
             )
             for topic in names
             if topic not in there
@@ -93,7 +98,11 @@ async def create_topics(access: KafkaAccess, name: str, partitions: int = 1, rep
                 error = for_code(code)
                 if code and error is not TopicAlreadyExistsError:
                     reason = f"{error.__name__}: {message[0] if message and message[0] else error.description}"
-                    raise AccessDenied(topic, reason) if "Authorization" in error.__name__ else AppendRefused(topic, reason)
+                    raise (
+                        AccessDenied(topic, reason)
+                        if "Authorization" in error.__name__
+                        else AppendRefused(topic, reason)
+                    )
         # The broker answers before every replica knows.
         while len(await _described(admin, names)) < len(names):  # noqa: ASYNC110 - and nobody tells when they do
             await asyncio.sleep(0.05)
@@ -109,7 +118,8 @@ async def check_topics(access: KafkaAccess, name: str, at_least: int = 1) -> int
 
     Raises:
         StreamMissing: One does not exist.
-        TopicMisconfigured: One has settings under which history could be lost, or another number of partitions than the others.
+        TopicMisconfigured: One has settings under which history could be lost, or another number of
+            partitions than the others.
         AccessDenied: We may not see one.
     """
     names = topic_names(name)
@@ -120,11 +130,16 @@ async def check_topics(access: KafkaAccess, name: str, at_least: int = 1) -> int
                 raise StreamMissing(topic)
         counts = {topic: len(there[topic]["partitions"]) for topic in names}
         if counts[names.log] < at_least:
-            raise TopicMisconfigured(names.log, "number of partitions", str(counts[names.log]), f"at least {at_least}")
+            raise TopicMisconfigured(
+                names.log, "number of partitions", str(counts[names.log]), f"at least {at_least}"
+            )
         for topic in names:
             if counts[topic] != counts[names.log]:
                 raise TopicMisconfigured(
-                    topic, "number of partitions", str(counts[topic]), f"{counts[names.log]} as {names.log} has"
+                    topic,
+                    "number of partitions",
+                    str(counts[topic]),
+                    f"{counts[names.log]} as {names.log} has",
                 )
         found = await _settings_of(admin, names)
         for topic in names:
@@ -150,32 +165,46 @@ def _compare(topic: str, found: Mapping[str, str], replicas: int, *, is_heartbea
         if setting in _AT_LEAST and has.isdigit() and int(has) >= int(value):
             continue
         if has != value:
-            raise TopicMisconfigured(topic, setting, has, f"at least {value}" if setting in _AT_LEAST else value)
+            raise TopicMisconfigured(
+                topic, setting, has, f"at least {value}" if setting in _AT_LEAST else value
+            )
 
 
 async def _described(admin: AIOKafkaAdminClient, topics: tuple[str, ...]) -> dict[str, Any]:
     """Return the metadata of those of these topics that exist and whose partitions all have a leader."""
     # The public method would make a missing topic.
-    answer = await admin._send_request(MetadataRequest(list(topics), allow_auto_topic_creation=False))  # noqa: SLF001
+    request = MetadataRequest(list(topics), allow_auto_topic_creation=False)
+    answer = await admin._send_request(request)  # noqa: SLF001
     there: dict[str, Any] = {}
     for topic in answer.to_object()["topics"]:
         error = for_code(topic["error_code"])
         if "Authorization" in error.__name__:
             raise AccessDenied(topic["topic"], error.description)
-        if topic["error_code"] == 0 and all(partition["error_code"] == 0 for partition in topic["partitions"]):
+        if topic["error_code"] == 0 and all(
+            partition["error_code"] == 0 for partition in topic["partitions"]
+        ):
             there[topic["topic"]] = topic
-        elif topic["error_code"] not in (0, UnknownTopicOrPartitionError.errno) and not error.retriable:
+        elif (
+            topic["error_code"] not in (0, UnknownTopicOrPartitionError.errno)
+            and not error.retriable
+        ):
             raise AppendRefused(topic["topic"], f"{error.__name__}: {error.description}")
     return there
 
 
-async def _settings_of(admin: AIOKafkaAdminClient, topics: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics])
+async def _settings_of(
+    admin: AIOKafkaAdminClient, topics: tuple[str, ...]
+) -> dict[str, dict[str, str]]:
+    answers = await admin.describe_configs(
+        [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
+    )
     found: dict[str, dict[str, str]] = {}
     for answer in answers:
         for code, message, _kind, topic, entries in answer.resources:
             if code:
-                raise AccessDenied(topic, f"its settings cannot be seen: {for_code(code).__name__}: {message}")
+                raise AccessDenied(
+                    topic, f"its settings cannot be seen: {for_code(code).__name__}: {message}"
+                )
             found[topic] = {entry[0]: entry[1] for entry in entries}
     return found
 

@@ -1,12 +1,13 @@
 """Leading: being the one whose frames count.
 
-Whoever wants to lead reads the log to its end, appends a fence with the next term and reads up to it. If the fence counts by the
-rules of the chain, it leads until another fence does. Everything it appends is checked the same way: a frame counts when nothing
-came between it and the frame before; if something did, that is read first. So a leader never acknowledges what readers ignore,
-however long it was paused, and no clock is asked.
+Whoever wants to lead reads the log to its end, appends a fence with the next term and reads up to
+it. If the fence counts by the rules of the chain, it leads until another fence does. Everything it
+appends is checked the same way: a frame counts when nothing came between it and the frame before;
+if something did, that is read first. So a leader never acknowledges what readers ignore, however
+long it was paused, and no clock is asked.
 
-After a failure, or a cancellation, in the middle of an append nobody knows what is in the log. The leadership is over then;
-acquiring a new one reads the log and thereby tells.
+After a failure, or a cancellation, in the middle of an append nobody knows what is in the log. The
+leadership is over then; acquiring a new one reads the log and thereby tells.
 
 Clock, randomness and pauses are the caller's: they are arguments.
 """
@@ -69,14 +70,21 @@ class Leadership:
         self._busy = False
 
     @classmethod
-    async def acquire(cls, log: EventLog, reader: ChainReader, apply: Callable[[Step], object], world: Surroundings) -> Self:
+    async def acquire(
+        cls,
+        log: EventLog,
+        reader: ChainReader,
+        apply: Callable[[Step], object],
+        world: Surroundings,
+    ) -> Self:
         """Open the next term and return the right to write in it.
 
         Args:
             log: Exists and is set up rightly (`EventLog.check`).
             reader: What was read so far; `ChainReader()` when nothing was.
-            apply: Gets every step that the reader had not seen, in order, the fence's own last; also when this method raises
-                in the end, so that calling it again goes on where it was (not after LogDamaged).
+            apply: Gets every step that the reader had not seen, in order, the fence's own last;
+                also when this method raises in the end, so that calling it again goes on where it
+                was (not after LogDamaged).
             world: Clock, ids, pauses.
 
         Raises:
@@ -94,12 +102,17 @@ class Leadership:
                 held = None
             leader = world.new_id()
             sealed = fence(
-                reader, log_id=world.new_id(), leader=leader, time=world.now(), checkpoint_every=world.checkpoint_every
+                reader,
+                log_id=world.new_id(),
+                leader=leader,
+                time=world.now(),
+                checkpoint_every=world.checkpoint_every,
             )
             position = await _append(log, sealed)
             if position <= reader.tip.position:
                 raise LogDamaged(
-                    position, f"a new frame came to stand there, though position {reader.tip.position} was read before"
+                    position,
+                    f"a new frame came to stand there, though position {reader.tip.position} was read before",
                 )
             await _read(log, reader, apply, until=position)
             if reader.head.leader == leader:
@@ -120,14 +133,18 @@ class Leadership:
         """Return the time for a step that is taken now: never before that of the last one, whatever the clock did."""
         return max(now, self._reader.tip.time)
 
-    async def append_step(self, events: tuple[AnyEvent, ...], *, time: int, decided: bool, inbox_next: int) -> Step:
+    async def append_step(
+        self, events: tuple[AnyEvent, ...], *, time: int, decided: bool, inbox_next: int
+    ) -> Step:
         """Write one step; when this returns, it is in the log for good and counts.
 
-        One call at a time. Whatever it raises, a cancellation included, ends the leadership, and with it the use of the reader
-        given to `acquire` and of a state that has taken the step already: build both again from the log.
+        One call at a time. Whatever it raises, a cancellation included, ends the leadership, and
+        with it the use of the reader given to `acquire` and of a state that has taken the step
+        already: build both again from the log.
 
         Args:
-            events: With their ``seq``, beginning at ``head.next_seq``; may be empty (the step then only moves ``inbox_next``).
+            events: With their ``seq``, beginning at ``head.next_seq``; may be empty (the step then
+                only moves ``inbox_next``).
             time: As `stamp` gives it.
             decided: Whether the engine decided in it.
             inbox_next: Position of the next proposal to read.
@@ -143,7 +160,9 @@ class Leadership:
         self._busy = True
         try:
             self._must_follow(events, time, inbox_next)
-            for sealed in cut_into_frames(self._reader.head, events, time=time, decided=decided, inbox_next=inbox_next):
+            for sealed in cut_into_frames(
+                self._reader.head, events, time=time, decided=decided, inbox_next=inbox_next
+            ):
                 step = await self._write(sealed)
         except BaseException:
             self._over = True
@@ -160,7 +179,9 @@ class Leadership:
         if time < head.time:
             raise ValueError(f"step: time {time} is before {head.time} of the last one")
         if inbox_next < head.inbox_next:
-            raise ValueError(f"step: inbox_next {inbox_next} is before {head.inbox_next} of the last one")
+            raise ValueError(
+                f"step: inbox_next {inbox_next} is before {head.inbox_next} of the last one"
+            )
         for expected, event in enumerate(events, start=head.next_seq):
             if event.seq != expected:
                 raise ValueError(f"step: event {event.seq} found, expected {expected}")
@@ -168,7 +189,10 @@ class Leadership:
     async def _write(self, sealed: Sealed) -> Step | None:
         position = await _append(self.log, sealed)
         if position <= self._seen:
-            raise LogDamaged(position, f"a new frame came to stand there, though position {self._seen} was written before")
+            raise LogDamaged(
+                position,
+                f"a new frame came to stand there, though position {self._seen} was written before",
+            )
         if position > self._seen + 1:
             await self._read_between(position)
         self._seen = position
@@ -209,14 +233,17 @@ class Leadership:
         finally:
             self._busy = False
 
-    async def heartbeat(self, now: int, address: str = "", *, process: str = "", resigned: bool = False) -> Heartbeat:
+    async def heartbeat(
+        self, now: int, address: str = "", *, process: str = "", resigned: bool = False
+    ) -> Heartbeat:
         """Send a sign of life that carries the head of the log, and return it.
 
         Args:
             now: The time, milliseconds since the epoch.
             address: See `Heartbeat`.
             process: See `Heartbeat`.
-            resigned: End the term by this: nothing is written in it any more, and nobody need wait for the lease.
+            resigned: End the term by this: nothing is written in it any more, and nobody need wait
+                for the lease.
 
         Raises:
             LeadershipLost: The term is over.
@@ -249,7 +276,8 @@ async def _append(log: EventLog, sealed: Sealed) -> int:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        # The write goes on. Its answer is no use to anybody, but what it holds open should not outlive the log.
+        # The write goes on. Its answer is no use to anybody, but what it holds open should not
+        # outlive the log.
         task.add_done_callback(_drop)
         await asyncio.wait([task], timeout=LAST_WRITE_S)
         raise
@@ -260,7 +288,9 @@ def _drop(task: asyncio.Task[int]) -> None:
         task.exception()
 
 
-async def _read(log: EventLog, reader: ChainReader, apply: Callable[[Step], object], until: int | None = None) -> None:
+async def _read(
+    log: EventLog, reader: ChainReader, apply: Callable[[Step], object], until: int | None = None
+) -> None:
     """Read to the end of the log, which must lie behind this position."""
     async with aclosing(read_steps(log, reader)) as batches:
         async for steps in batches:

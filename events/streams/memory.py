@@ -71,7 +71,9 @@ class MemoryLog:
         end = len(self.store.log)
         for begin in range(after + 1, end, BATCH):
             stop = min(begin + BATCH, end)
-            yield [Record(begin + index, data) for index, data in enumerate(self.store.log[begin:stop])]
+            yield [
+                Record(begin + index, data) for index, data in enumerate(self.store.log[begin:stop])
+            ]
             await asyncio.sleep(0)
 
     async def follow(self, after: int = BEFORE_FIRST) -> AsyncGenerator[Sequence[Record], None]:
@@ -127,13 +129,16 @@ class MemoryInbox:
         await asyncio.sleep(0)
         return tuple(range(begin, begin + len(records)))
 
-    async def read(self, position: int, limit: int = 1000, wait_s: float = 0.0) -> tuple[Proposal, ...]:
+    async def read(
+        self, position: int, limit: int = 1000, wait_s: float = 0.0
+    ) -> tuple[Proposal, ...]:
         """See `Inbox.read`."""
         _must_exist(position - 1, len(self.store.inbox))
         if position >= len(self.store.inbox) and wait_s > 0:
             await self._arrival(position, wait_s)
         return tuple(
-            read_proposal(record, position + index) for index, record in enumerate(self.store.inbox[position : position + limit])
+            read_proposal(record, position + index)
+            for index, record in enumerate(self.store.inbox[position : position + limit])
         )
 
     async def _arrival(self, position: int, wait_s: float) -> None:

@@ -1,8 +1,8 @@
 """From an address to streams.
 
-``memory://NAME``, ``sqlite:///PATH``, ``kafka://HOST:PORT[,HOST:PORT…]/NAME``, and for what only reads an exported log,
-``PATH.jsonl`` or ``PATH.jsonl.zst``. The path of a SQLite file is absolute; a slash more or less in front of it makes no
-difference.
+``memory://NAME``, ``sqlite:///PATH``, ``kafka://HOST:PORT[,HOST:PORT…]/NAME``, and for what only
+reads an exported log, ``PATH.jsonl`` or ``PATH.jsonl.zst``. The path of a SQLite file is absolute;
+a slash more or less in front of it makes no difference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ STREAMS = "kafka://HOST:PORT/NAME, sqlite:///PATH or memory://NAME"
 LOGS = f"{STREAMS}, or a path that ends in {' or '.join(SUFFIXES)}"
 
 
-def open_streams(url: str, partition: int = 0, security: KafkaSecurity | None = None, timeout: float = 10.0) -> Streams:
+def open_streams(
+    url: str, partition: int = 0, security: KafkaSecurity | None = None, timeout: float = 10.0
+) -> Streams:
     """Return the log and the inbox at an address. Nothing is connected or opened before it is used.
 
     Args:
@@ -37,16 +39,22 @@ def open_streams(url: str, partition: int = 0, security: KafkaSecurity | None = 
     if parts.scheme == "memory":
         return open_memory(parts.netloc + parts.path, partition)
     if parts.scheme == "sqlite" and not parts.netloc and parts.path not in ("", "/"):
-        return open_sqlite(Path("/" + unquote(parts.path).lstrip("/")), partition, round(timeout * 1000))
+        return open_sqlite(
+            Path("/" + unquote(parts.path).lstrip("/")), partition, round(timeout * 1000)
+        )
     name = parts.path.strip("/")
     if parts.scheme == "kafka" and parts.netloc and name and "@" not in parts.netloc:
         from events.streams.kafka import open_kafka  # noqa: PLC0415 - the client is slow to load and often not needed
 
-        return open_kafka(parts.netloc, name, partition, security or KafkaSecurity.from_environment(), timeout)
+        return open_kafka(
+            parts.netloc, name, partition, security or KafkaSecurity.from_environment(), timeout
+        )
     raise UnknownScheme(_without_secret(url), STREAMS)
 
 
-def open_log(url: str, partition: int = 0, security: KafkaSecurity | None = None, timeout: float = 10.0) -> EventLog:
+def open_log(
+    url: str, partition: int = 0, security: KafkaSecurity | None = None, timeout: float = 10.0
+) -> EventLog:
     """Return the log at an address, which may also be an exported file; otherwise as `open_streams`."""
     if url.endswith(SUFFIXES):
         return ExportedLog(Path(unquote(urlsplit(url).path) if url.startswith("file://") else url))

@@ -1,10 +1,11 @@
 """What every log and every inbox can do.
 
-A position is a place in one stream: an integer that grows from record to record and never moves. The first is 0 and there may
-be holes. Positions are for reading on; the identity of what is in the log is its ``seq`` and frame number.
+A position is a place in one stream: an integer that grows from record to record and never moves.
+The first is 0 and there may be holes. Positions are for reading on; the identity of what is in the
+log is its ``seq`` and frame number.
 
-All methods raise `events.errors.StreamError`s and nothing else. Every call has a deadline of its own (``timeout`` seconds of the
-adapter); only `EventLog.follow` waits for ever.
+All methods raise `events.errors.StreamError`s and nothing else. Every call has a deadline of its
+own (``timeout`` seconds of the adapter); only `EventLog.follow` waits for ever.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ class Record(NamedTuple):
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A sign of life of a leader.
 
-    It is no part of history, so it lives in a stream of its own of which only the latest counts. It carries the head of the log,
-    so that a log whose tail was lost, or that was replaced by another, is noticed by the next leader.
+    It is no part of history, so it lives in a stream of its own of which only the latest counts. It
+    carries the head of the log, so that a log whose tail was lost, or that was replaced by another,
+    is noticed by the next leader.
 
     Attributes:
         leader: Who leads.
         term: Its term.
-        time: When it was sent, by the sender's clock, milliseconds. Compare it with an earlier one, not with your own clock.
+        time: When it was sent, by the sender's clock, milliseconds. Compare it with an earlier one,
+            not with your own clock.
         number: 1, 2, 3, … within a term.
         head: The head of the log when it was sent; only what is definite.
         address: Where the leader can be reached, for people and clients; may be empty.
@@ -97,12 +100,14 @@ class EventLog(Protocol):
     async def append(self, data: bytes) -> int:
         """Write one record and return its position, once it is as safe as the stream can make it.
 
-        That it is written does not mean that it counts: a reader decides that by the chain. `events.streams.leadership` uses this
-        method and is what a leader should use. Cancelling does not undo it.
+        That it is written does not mean that it counts: a reader decides that by the chain.
+        `events.streams.leadership` uses this method and is what a leader should use. Cancelling
+        does not undo it.
 
         Raises:
             AppendRefused: It was definitely not written.
-            OutcomeUnknown: It may have been written, or may yet be. Read the log before doing anything else.
+            OutcomeUnknown: It may have been written, or may yet be. Read the log before doing
+                anything else.
         """
 
     async def end(self) -> int:
@@ -128,7 +133,8 @@ class Inbox(Protocol):
         """Write a proposal for each input, in this order, and return their positions.
 
         Args:
-            inputs: Each with its own id in ``proposal``: proposing the same again after an error is then harmless.
+            inputs: Each with its own id in ``proposal``: proposing the same again after an error is
+                then harmless.
             source: Who proposes.
 
         Raises:
@@ -140,7 +146,9 @@ class Inbox(Protocol):
     async def put(self, records: Sequence[InboxRecord]) -> tuple[int, ...]:
         """Write records as they are, readable or not; otherwise as `propose`."""
 
-    async def read(self, position: int, limit: int = 1000, wait_s: float = 0.0) -> tuple[Proposal, ...]:
+    async def read(
+        self, position: int, limit: int = 1000, wait_s: float = 0.0
+    ) -> tuple[Proposal, ...]:
         """Return the proposals from a position on.
 
         Args:
@@ -176,5 +184,10 @@ class Streams:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self.close()

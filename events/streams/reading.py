@@ -15,15 +15,20 @@ async def resume(log: EventLog, head: Head) -> ChainReader:
     """Return a reader that goes on behind a head that was kept (in a snapshot), after comparing it with the log.
 
     Raises:
-        PositionLost: The log does not hold that very frame at that position any more: its tail or head was lost, or it is another
+        PositionLost: The log does not hold that very frame at that position any more: its tail or
+            head was lost, or it is another
         log.
     """
     if head.position >= 0:
         found = await record_at(log, head.position)
         if found is None:
-            raise PositionLost(head.position, f"frame {head.frame} is gone, the log ends at {await log.end()}")
+            raise PositionLost(
+                head.position, f"frame {head.frame} is gone, the log ends at {await log.end()}"
+            )
         if frame_hash(found.data) != head.hash:
-            raise PositionLost(head.position, f"holds another frame than frame {head.frame} of hash {head.hash}")
+            raise PositionLost(
+                head.position, f"holds another frame than frame {head.frame} of hash {head.hash}"
+            )
     return ChainReader(head)
 
 
@@ -34,7 +39,9 @@ async def read_steps(log: EventLog, reader: ChainReader) -> AsyncGenerator[tuple
             yield accept_all(reader, batch)
 
 
-async def follow_steps(log: EventLog, reader: ChainReader) -> AsyncGenerator[tuple[Step, ...], None]:
+async def follow_steps(
+    log: EventLog, reader: ChainReader
+) -> AsyncGenerator[tuple[Step, ...], None]:
     """Yield the steps that the reader has not seen yet, and go on with those that are written later; never ends by itself.
 
     A batch may be empty: records came that complete no step.

@@ -41,14 +41,17 @@ class KafkaSecurity(msgspec.Struct, frozen=True, kw_only=True):
     key_password: str | None = None
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ, **options: str | None) -> Self:
+    def from_environment(
+        cls, environment: Mapping[str, str] = os.environ, **options: str | None
+    ) -> Self:
         """Return the settings in ``EVSCHED_KAFKA_PROTOCOL``, ``…_USERNAME`` and so on; options that are not None win.
 
-        A secret may also lie in a file, named by ``…_PASSWORD_FILE`` or ``…_KEY_PASSWORD_FILE``; its last line end does not
-        count.
+        A secret may also lie in a file, named by ``…_PASSWORD_FILE`` or ``…_KEY_PASSWORD_FILE``;
+        its last line end does not count.
 
         Raises:
-            ValueError: A setting has a value that is not known, or a file cannot be read. The message holds no secret.
+            ValueError: A setting has a value that is not known, or a file cannot be read. The
+                message holds no secret.
         """
         values: dict[str, str] = {}
         for name in cls.__struct_fields__:
@@ -71,7 +74,8 @@ class KafkaSecurity(msgspec.Struct, frozen=True, kw_only=True):
         The files are read each time, so renewed ones count from the next connection on.
 
         Raises:
-            CredentialsUnusable: A file with certificates or a key is missing, or does not hold what it should.
+            CredentialsUnusable: A file with certificates or a key is missing, or does not hold what
+                it should.
         """
         options: dict[str, Any] = {"security_protocol": self.protocol}
         if self.protocol.endswith("SSL"):
@@ -87,11 +91,17 @@ class KafkaSecurity(msgspec.Struct, frozen=True, kw_only=True):
     def _context(self) -> ssl.SSLContext:
         """Return whom to trust and who we are."""
         trusted = self.ca_file or "of the system"
-        context = _loaded(lambda: ssl.create_default_context(cafile=self.ca_file), trusted, "a certificate to trust (ca_file)")
+        context = _loaded(
+            lambda: ssl.create_default_context(cafile=self.ca_file),
+            trusted,
+            "a certificate to trust (ca_file)",
+        )
         if self.cert_file is not None:
             self._be_known(context, self.cert_file, self.key_file or self.cert_file)
         elif self.key_file is not None:
-            raise CredentialsUnusable(self.key_file, "a key alone, expected its certificate too (cert_file)")
+            raise CredentialsUnusable(
+                self.key_file, "a key alone, expected its certificate too (cert_file)"
+            )
         return context
 
     def _be_known(self, context: ssl.SSLContext, cert_file: str, key_file: str) -> None:

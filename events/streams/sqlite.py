@@ -1,7 +1,7 @@
 """Log and inbox in a SQLite file: the embedded default. Several cluster partitions may share a file, several processes too.
 
-Atomicity and order come from the database; append-only is enforced by its triggers. A write is on the disk when it returns
-(``synchronous=FULL``).
+Atomicity and order come from the database; append-only is enforced by its triggers. A write is on
+the disk when it returns (``synchronous=FULL``).
 """
 
 from __future__ import annotations
@@ -24,12 +24,21 @@ FIRST_BATCH = 64
 LARGEST_BATCH = 2000
 POLL_S = 0.02
 """How often a follower looks for what another process wrote; what this process writes wakes it at once."""
-GUARDS = ("inbox_grows", "inbox_keeps_deleted", "inbox_keeps_updated", "log_grows", "log_keeps_deleted", "log_keeps_updated")
+GUARDS = (
+    "inbox_grows",
+    "inbox_keeps_deleted",
+    "inbox_keeps_updated",
+    "log_grows",
+    "log_keeps_deleted",
+    "log_keeps_updated",
+)
 
 
 def open_sqlite(path: Path, partition: int, busy_timeout_ms: int = 5000) -> Streams:
     """Return the streams of a cluster partition in the file at this path; nothing is opened before it is used."""
-    return Streams(SqliteLog(path, partition, busy_timeout_ms), SqliteInbox(path, partition, busy_timeout_ms))
+    return Streams(
+        SqliteLog(path, partition, busy_timeout_ms), SqliteInbox(path, partition, busy_timeout_ms)
+    )
 
 
 class _Stream:
@@ -67,18 +76,28 @@ class SqliteLog(_Stream):
         """See `EventLog.check`."""
         if not await asyncio.to_thread(self.path.exists):
             raise StreamMissing(str(self.path))
-        expected = {"application_id": APPLICATION_ID, "user_version": FORMAT_VERSION, "journal_mode": "wal"}
+        expected = {
+            "application_id": APPLICATION_ID,
+            "user_version": FORMAT_VERSION,
+            "journal_mode": "wal",
+        }
         for setting, value in expected.items():
             found = await self._file.pragma(setting)
             if setting == "user_version" and found == 0:
                 raise StreamMissing(str(self.path))
             if found != value:
-                hint = ", as in a log: this is another program's file, or a read model" if setting == "application_id" else ""
+                hint = (
+                    ", as in a log: this is another program's file, or a read model"
+                    if setting == "application_id"
+                    else ""
+                )
                 raise TopicMisconfigured(str(self.path), setting, str(found), f"{value}{hint}")
         guards = tuple(row[0] for row in await self._file.rows("guards"))
         for guard in GUARDS:
             if guard not in guards:
-                raise TopicMisconfigured(str(self.path), f"trigger {guard}", "missing", "what keeps the records")
+                raise TopicMisconfigured(
+                    str(self.path), f"trigger {guard}", "missing", "what keeps the records"
+                )
 
     async def read(self, after: int = BEFORE_FIRST) -> AsyncGenerator[Sequence[Record], None]:
         """See `EventLog.read`."""
@@ -87,7 +106,10 @@ class SqliteLog(_Stream):
             raise PositionLost(after, f"log {self.name} ends at {end}")
         limit = FIRST_BATCH
         while after + 1 < end:
-            batch = [Record(*row) for row in await self._file.rows("read_log", self.partition, after, end, limit)]
+            batch = [
+                Record(*row)
+                for row in await self._file.rows("read_log", self.partition, after, end, limit)
+            ]
             if not batch or batch[0].position != after + 1:
                 raise PositionLost(after + 1, f"log {self.name} does not hold it any more")
             yield batch
@@ -138,7 +160,9 @@ class SqliteInbox(_Stream):
         rows = [(record.id, record.source, record.data) for record in records]
         return await self._file.write(Write("inbox", self.partition, [tuple(row) for row in rows]))
 
-    async def read(self, position: int, limit: int = 1000, wait_s: float = 0.0) -> tuple[Proposal, ...]:
+    async def read(
+        self, position: int, limit: int = 1000, wait_s: float = 0.0
+    ) -> tuple[Proposal, ...]:
         """See `Inbox.read`."""
         deadline = asyncio.get_running_loop().time() + wait_s
         while True:
@@ -154,7 +178,10 @@ class SqliteInbox(_Stream):
         rows = await self._file.rows("read_inbox", self.partition, position, count)
         if not rows or rows[0][0] != position:
             raise PositionLost(position, f"inbox {self.name} does not hold it any more")
-        return tuple(read_proposal(InboxRecord(data=data, id=id_, source=source), place) for place, id_, source, data in rows)
+        return tuple(
+            read_proposal(InboxRecord(data=data, id=id_, source=source), place)
+            for place, id_, source, data in rows
+        )
 
     async def end(self) -> int:
         """See `Inbox.end`."""

@@ -1,11 +1,13 @@
 """One SQLite file that holds streams: who writes, how writes are grouped, what its errors mean.
 
-All writes of a process go through one connection and one task, which puts everything that waits into one transaction: a single
-fsync for all. Readers have a connection of their own; in WAL mode neither waits for the other.
+All writes of a process go through one connection and one task, which puts everything that waits
+into one transaction: a single fsync for all. Readers have a connection of their own; in WAL mode
+neither waits for the other.
 
-SQLite before 3.51.3 can corrupt a WAL database when two connections checkpoint at the same time. So at most one process does it:
-the one that holds a lock on the file ``….checkpoint`` beside the database. The others never checkpoint, and when the holder dies
-the system gives the lock to the next that asks.
+SQLite before 3.51.3 can corrupt a WAL database when two connections checkpoint at the same time. So
+at most one process does it: the one that holds a lock on the file ``….checkpoint`` beside the
+database. The others never checkpoint, and when the holder dies the system gives the lock to the
+next that asks.
 """
 
 from __future__ import annotations
@@ -48,8 +50,9 @@ ASK_FOR_CHECKPOINTING_EVERY = 64
 SHORT_WRITE_S = 0.001
 """A producer that has the file no longer than this leaves it free between two writes anyway."""
 LONGEST_COURTESY_S = 0.1
-"""How long a producer of longer writes leaves the file to others in between at most; else as long as its last one had it. SQLite
-keeps no queue: who finds the file taken looks again after 1 to 100 ms, so a leader would hardly ever find it free."""
+"""How long a producer of longer writes leaves the file to others in between at most; else as long
+as its last one had it. SQLite keeps no queue: who finds the file taken looks again after 1 to 100
+ms, so a leader would hardly ever find it free."""
 
 Rows = list[tuple[Any, ...]]
 
@@ -100,13 +103,15 @@ class SqliteFile:
         self._others_until = 0.0
         self._closing = False
 
-    # ------------------------------------------------------------------------------------------------------- reading
+    # -------------------------------------------------------------------------------------- reading
 
     async def rows(self, query: str, *arguments: Any) -> Rows:
         """Return the rows of a query of ``streams.sql``."""
         try:
             reader = await self._open_reader()
-            return [tuple(row) for row in await reader.execute_fetchall(statement(query), arguments)]
+            return [
+                tuple(row) for row in await reader.execute_fetchall(statement(query), arguments)
+            ]
         except sqlite3.Error as error:
             raise meaning(error, str(self.path)) from error
 
@@ -133,13 +138,15 @@ class SqliteFile:
                 await self._reader.execute("pragma query_only = on")
             return self._reader
 
-    # ------------------------------------------------------------------------------------------------------- writing
+    # -------------------------------------------------------------------------------------- writing
 
     async def create(self) -> None:
         """Make the file, readable by its owner alone, with the tables in it; it appears whole, however many make it at once."""
         try:
             if not await asyncio.to_thread(self.path.exists):
-                with tempfile.TemporaryDirectory(dir=_folder(self.path), prefix=".evsched-") as folder:
+                with tempfile.TemporaryDirectory(
+                    dir=_folder(self.path), prefix=".evsched-"
+                ) as folder:
                     new = Path(folder) / "new.db"
                     await self._set_up(new)
                     await self._gather(new)
@@ -152,10 +159,14 @@ class SqliteFile:
     async def _set_up(self, path: Path) -> None:
         """Make the tables if they are not there, and the file too."""
         await asyncio.to_thread(_touch, path)
-        # Not on the writer's connection: running a script would commit the half of a group that may be under way there.
+        # Not on the writer's connection: running a script would commit the half of a group that may
+        # be under way there.
         connection = await self._connect(path)
         try:
-            new = next(iter(await connection.execute_fetchall("pragma user_version")))[0] != FORMAT_VERSION
+            new = (
+                next(iter(await connection.execute_fetchall("pragma user_version")))[0]
+                != FORMAT_VERSION
+            )
             if new:
                 await _refuse_foreign(connection, path)
                 await connection.execute_fetchall("pragma journal_mode = wal")
@@ -169,7 +180,8 @@ class SqliteFile:
     async def _gather(self, path: Path) -> None:
         """Bring everything into a file that only we have open, or fail.
 
-        Closing does it too, but says nothing when the disk is full; then the file would get its name without what is beside it.
+        Closing does it too, but says nothing when the disk is full; then the file would get its
+        name without what is beside it.
         """
         connection = await self._connect(path)
         try:
@@ -196,7 +208,9 @@ class SqliteFile:
                 self._writer = await self._connect(self.path)
                 await self._ask_for_checkpointing(self._writer)
             if self._task is None or self._task.done():
-                self._task = asyncio.create_task(self._write_groups(), name=f"writer of {self.path}")
+                self._task = asyncio.create_task(
+                    self._write_groups(), name=f"writer of {self.path}"
+                )
             return self._writer
 
     def _stay(self) -> None:
@@ -213,14 +227,19 @@ class SqliteFile:
         if self._opened is None:
             self._opened = place
         elif self._opened != place:
-            raise LogUnreachable(str(self.path), "the file was replaced or removed since it was opened")
+            raise LogUnreachable(
+                str(self.path), "the file was replaced or removed since it was opened"
+            )
 
     async def _connect(self, path: Path) -> aiosqlite.Connection:
-        connection = aiosqlite.connect(f"file:{_quoted(path)}?mode=rw", uri=True, isolation_level=None)
+        connection = aiosqlite.connect(
+            f"file:{_quoted(path)}?mode=rw", uri=True, isolation_level=None
+        )
         try:
             await connection
         except BaseException:
-            # Its thread is about to end and still has something to tell this event loop, which must be there then.
+            # Its thread is about to end and still has something to tell this event loop, which must
+            # be there then.
             await asyncio.to_thread(connection._thread.join)  # noqa: SLF001 - nothing public waits for it
             raise
         try:
@@ -289,20 +308,25 @@ class SqliteFile:
         try:
             await writer.execute("commit")
         except sqlite3.Error as error:
-            # Busy and full are told before the commit record is written. After anything else it may be on the disk: nobody knows.
+            # Busy and full are told before the commit record is written. After anything else it may
+            # be on the disk: nobody knows.
             failure = meaning(error, str(self.path))
             await self._roll_back(writer)
             if isinstance(failure, LogBusy | LogFull):
                 raise failure from error
             raise OutcomeUnknown(str(self.path), f"commit failed: {error}") from error
         ended = asyncio.get_running_loop().time()
-        self._others_until = ended + min(ended - begun, LONGEST_COURTESY_S) if ended - begun > SHORT_WRITE_S else 0.0
+        self._others_until = (
+            ended + min(ended - begun, LONGEST_COURTESY_S) if ended - begun > SHORT_WRITE_S else 0.0
+        )
         self._commits += 1
         if self._commits % ASK_FOR_CHECKPOINTING_EVERY == 0:
             await self._ask_for_checkpointing(writer)
         return positions
 
-    async def _insert(self, writer: aiosqlite.Connection, group: Sequence[Write]) -> list[tuple[int, ...]]:
+    async def _insert(
+        self, writer: aiosqlite.Connection, group: Sequence[Write]
+    ) -> list[tuple[int, ...]]:
         ends: dict[tuple[str, int], int] = {}
         rows: dict[str, Rows] = {}
         positions: list[tuple[int, ...]] = []
@@ -313,7 +337,12 @@ class SqliteFile:
                 continue
             key = (write.table, write.partition)
             if key not in ends:
-                found = [tuple(row) for row in await writer.execute_fetchall(statement(f"{write.table}_end"), (write.partition,))]
+                found = [
+                    tuple(row)
+                    for row in await writer.execute_fetchall(
+                        statement(f"{write.table}_end"), (write.partition,)
+                    )
+                ]
                 ends[key] = found[0][0]
             begin = ends[key]
             rows.setdefault(f"append_{write.table}", []).extend(
@@ -371,8 +400,12 @@ def meaning(error: sqlite3.Error, name: str) -> StreamError:
     if code == sqlite3.SQLITE_FULL:
         return LogFull(name, text)
     if code == sqlite3.SQLITE_CANTOPEN and Path(name).exists():
-        return AccessDenied(name, f"{text}; SQLite has to write to the file and its folder even to read it")
-    if code == sqlite3.SQLITE_CANTOPEN or (code == sqlite3.SQLITE_ERROR and "no such table" in str(error)):
+        return AccessDenied(
+            name, f"{text}; SQLite has to write to the file and its folder even to read it"
+        )
+    if code == sqlite3.SQLITE_CANTOPEN or (
+        code == sqlite3.SQLITE_ERROR and "no such table" in str(error)
+    ):
         return StreamMissing(name)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return LogDamaged(-1, f"file {name}: {text}")
@@ -383,10 +416,17 @@ def meaning(error: sqlite3.Error, name: str) -> StreamError:
 
 async def _refuse_foreign(connection: aiosqlite.Connection, path: Path) -> None:
     """Raise `TopicMisconfigured` when a file holds somebody else's tables, which ours must not get among."""
-    tables = await connection.execute_fetchall("select name from sqlite_master where type = 'table'")
-    foreign = sorted({name for (name,) in tables} - {"log", "inbox", "heartbeat", "sqlite_sequence", "sqlite_stat1"})
+    tables = await connection.execute_fetchall(
+        "select name from sqlite_master where type = 'table'"
+    )
+    foreign = sorted(
+        {name for (name,) in tables}
+        - {"log", "inbox", "heartbeat", "sqlite_sequence", "sqlite_stat1"}
+    )
     if foreign:
-        raise TopicMisconfigured(str(path), "table", foreign[0], "none, as in a new file, or those of a log")
+        raise TopicMisconfigured(
+            str(path), "table", foreign[0], "none, as in a new file, or those of a log"
+        )
 
 
 def _quoted(path: Path) -> str:

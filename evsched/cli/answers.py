@@ -22,7 +22,8 @@ class CommandError(Exception):
     """A command cannot do what it was asked for.
 
     Attributes:
-        code: What the process exits with: `MISUSE` when the caller is at fault, `UNREACHABLE` when log or broker are.
+        code: What the process exits with: `MISUSE` when the caller is at fault, `UNREACHABLE` when
+            log or broker are.
     """
 
     def __init__(self, message: str, code: int = MISUSE) -> None:

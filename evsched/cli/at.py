@@ -11,8 +11,8 @@ from evsched.cli.cells import counted, table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
-from replays.moments import format_time
-from replays.views import VIEWS
+from replays.history.moments import format_time
+from replays.history.views import VIEWS
 
 View = Literal["queues", "nodes", "apps", "asks", "allocations", "timers", "config"]
 
@@ -29,8 +29,8 @@ async def at(
 ) -> None:
     """Show the state at a moment of the log.
 
-    A moment is a `seq` (`1234`: after that event), a time (`2026-11-20T14:03:00Z`: after all that happened by then), time
-    before the end of the log (`-15m`), `start` or `end`.
+    A moment is a `seq` (`1234`: after that event), a time (`2026-11-20T14:03:00Z`: after all that
+    happened by then), time before the end of the log (`-15m`), `start` or `end`.
 
     **Examples**
 
@@ -61,4 +61,6 @@ async def at(
             emit(row)
     elif rows:
         paper().print(table(rows))
-    say(f"after event {state.seq}{f' of {format_time(state.time)}' if state.seq else ''}: {counted(len(rows), view)}")
+    say(
+        f"after event {state.seq}{f' of {format_time(state.time)}' if state.seq else ''}: {counted(len(rows), view)}"
+    )

@@ -22,8 +22,8 @@ from evsched.core.duration import format_duration
 from projections import audit as answers
 from projections.read_model import SCHEMA_VERSION, RebuildNeeded, place_of
 from projections.temporal import OPEN
-from replays.history import History
-from replays.moments import format_time
+from replays.history.moments import format_time
+from replays.history.rebuild import History
 
 _AMOUNTS = frozenset({"usage", "pending", "resources", "guaranteed", "maximum", "target", "unmet"})
 _TIMES = frozenset({"time", "from_time", "to_time", "due", "created", "until"})
@@ -47,7 +47,8 @@ async def audit(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Answer a question about the past from the read model; without a question, list them all.
 
-    The read model is made by `evsched project rebuild`, and kept up to date by `evsched project run`. Any SQL works on it too.
+    The read model is made by `evsched project rebuild`, and kept up to date by `evsched project
+    run`. Any SQL works on it too.
 
     **Examples**
 
@@ -74,10 +75,18 @@ async def audit(  # noqa: PLR0913 - one parameter an option
         _list(json=json)
         return
     if question not in answers.questions():
-        raise CommandError(f"question {question}: unknown, expected one of {', '.join(answers.questions())}")
+        raise CommandError(
+            f"question {question}: unknown, expected one of {', '.join(answers.questions())}"
+        )
     _check_narrowing(
         question,
-        {"queue": queue is not None, "from_seq": first != "start", "to_seq": end != "end", "seq": at != "end", "of": bool(of)},
+        {
+            "queue": queue is not None,
+            "from_seq": first != "start",
+            "to_seq": end != "end",
+            "seq": at != "end",
+            "of": bool(of),
+        },
     )
     if not 1 <= limit < answers.FOREVER:
         raise CommandError(f"--limit: found {limit}, expected 1 to {answers.FOREVER - 1}")
@@ -87,7 +96,9 @@ async def audit(  # noqa: PLR0913 - one parameter an option
     try:
         version, _, _ = place_of(path)
         if version != SCHEMA_VERSION:
-            raise CommandError(f"read model {path}: has schema version {version}, expected {SCHEMA_VERSION}: rebuild it")
+            raise CommandError(
+                f"read model {path}: has schema version {version}, expected {SCHEMA_VERSION}: rebuild it"
+            )
         with closing(answers.connect(path)) as connection:
             scope = answers.Scope(
                 queue=queue,
@@ -113,11 +124,15 @@ def _check_narrowing(question: str, given: dict[str, bool]) -> None:
     """Refuse what a question does not look at: whoever narrows by it would take the answer for narrowed."""
     takes = answers.questions()[question].takes
     if "of" in takes and not given["of"]:
-        raise CommandError(f"question {question}: expected --of with the id of an ask or allocation")
+        raise CommandError(
+            f"question {question}: expected --of with the id of an ask or allocation"
+        )
     for name, is_given in given.items():
         if is_given and name not in takes:
             expected = ", ".join(option for each, option in _OPTIONS.items() if each in takes)
-            raise CommandError(f"question {question}: found {_OPTIONS[name]}, expected any of {expected}")
+            raise CommandError(
+                f"question {question}: found {_OPTIONS[name]}, expected any of {expected}"
+            )
 
 
 async def _path_of(where: Where) -> Path:
@@ -133,7 +148,11 @@ def _first(connection: sqlite3.Connection, text: str) -> int:
         return moment.seq
     if moment.is_end:
         return answers.FOREVER
-    time = moment.time if moment.time is not None else answers.end_time(connection) - (moment.before_end_ms or 0)
+    time = (
+        moment.time
+        if moment.time is not None
+        else answers.end_time(connection) - (moment.before_end_ms or 0)
+    )
     return answers.last_before(connection, time) + 1
 
 
@@ -142,7 +161,11 @@ def _last(connection: sqlite3.Connection, text: str) -> int | None:
     moment = moment_of(text)
     if moment.is_end or moment.seq is not None:
         return moment.seq
-    time = moment.time if moment.time is not None else answers.end_time(connection) - (moment.before_end_ms or 0)
+    time = (
+        moment.time
+        if moment.time is not None
+        else answers.end_time(connection) - (moment.before_end_ms or 0)
+    )
     return answers.last_before(connection, time + 1)
 
 
@@ -163,17 +186,31 @@ def _show(answer: answers.Answer, *, json: bool, as_csv: bool) -> None:
         writer.writerows([_raw(value) for value in row] for row in answer.rows)
     elif json:
         for row in answer.rows:
-            emit({name: _decoded(name, _raw(value)) for name, value in zip(columns, row, strict=True)})
+            emit(
+                {
+                    name: _decoded(name, _raw(value))
+                    for name, value in zip(columns, row, strict=True)
+                }
+            )
     elif answer.rows:
         from rich.table import Table  # noqa: PLC0415 - costs time that --json need not pay
         from rich.text import Text  # noqa: PLC0415
 
         made = Table(show_edge=False, pad_edge=False)
         for name in columns:
-            numbers = all(isinstance(row[columns.index(name)], int) for row in answer.rows) and name not in _TIMES
-            made.add_column(name.removesuffix("_ms").replace("_", " "), justify="right" if numbers else "left", overflow="fold")
+            numbers = (
+                all(isinstance(row[columns.index(name)], int) for row in answer.rows)
+                and name not in _TIMES
+            )
+            made.add_column(
+                name.removesuffix("_ms").replace("_", " "),
+                justify="right" if numbers else "left",
+                overflow="fold",
+            )
         for row in answer.rows:
-            made.add_row(*(Text(_cell(name, value)) for name, value in zip(columns, row, strict=True)))
+            made.add_row(
+                *(Text(_cell(name, value)) for name, value in zip(columns, row, strict=True))
+            )
         paper().print(made)
     more = ", there are more: raise --limit" if answer.cut else ""
     say(f"{answer.question.sentence} {counted(len(answer.rows), 'rows')}{more}")

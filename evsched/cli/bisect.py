@@ -14,14 +14,16 @@ from evsched.cli.cells import printable, table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, Snapshots, end_of, history_of, meter, moment_of
-from replays.around import around
-from replays.bisect import Found, first, first_difference
-from replays.expressions import ExpressionInvalid, parse
-from replays.moments import format_time
+from replays.history.around import around
+from replays.history.bisect import Found, first, first_difference
+from replays.history.expressions import ExpressionInvalid, parse
+from replays.history.moments import format_time
 
 
 async def bisect(
-    expression: Annotated[list[str], Parameter(name="EXPRESSION", negative=(), allow_leading_hyphen=False)],
+    expression: Annotated[
+        list[str], Parameter(name="EXPRESSION", negative=(), allow_leading_hyphen=False)
+    ],
     /,
     *,
     where: Where = HERE,
@@ -31,24 +33,25 @@ async def bisect(
 ) -> int:
     """Find the first event of the log after which something is true, and show the state around it; exits 1 when it never was.
 
-    The log is read from its beginning: what becomes true may become false again, and the first time is wanted.
+    The log is read from its beginning: what becomes true may become false again, and the first time
+    is wanted.
 
     **Examples**
 
     `evsched bisect 'queue root.web usage.vcore > max.vcore'`
 
-    `evsched bisect ask web-1 gone`, `evsched bisect allocation web-1 told`, `evsched bisect 'timers > 0'`
+    `evsched bisect ask web-1 gone`, `evsched bisect allocation web-1 told`, `evsched bisect 'timers
+    > 0'`
 
     `evsched bisect 'node n1 free.memory < 4Gi and not queue root.web pending_asks == 0'`
 
     `evsched bisect 'digest != monday.jsonl.zst'`: where the states of two logs part
 
-    Amounts of a queue: usage, pending, preempting, guaranteed, max (with a resource, `usage.vcore`), pending_asks. Of a node:
-    capacity, used, free, allocations. An ask waits, failed, reserved, gone; an allocation runs, told, gone; application, node,
-    queue and
-    timer: exists, gone. Counts: queues, nodes, apps, asks, allocations, timers, preemptions. `event TYPE`: an event of this
-    type.
-    Joined by `and`, `or`, `not`.
+    Amounts of a queue: usage, pending, preempting, guaranteed, max (with a resource,
+    `usage.vcore`), pending_asks. Of a node: capacity, used, free, allocations. An ask waits,
+    failed, reserved, gone; an allocation runs, told, gone; application, node, queue and timer:
+    exists, gone. Counts: queues, nodes, apps, asks, allocations, timers, preemptions. `event TYPE`:
+    an event of this type. Joined by `and`, `or`, `not`.
 
     Args:
         expression: What is looked for; in quotes where it has `<` or `>` in it.
@@ -62,7 +65,9 @@ async def bisect(
         case ["digest", "!=", other]:
             found = await _other(where, other)
         case ["digest", *_]:
-            raise CommandError(f"expression: found {' '.join(words)!r}, expected `digest != FILE` or the address of a log")
+            raise CommandError(
+                f"expression: found {' '.join(words)!r}, expected `digest != FILE` or the address of a log"
+            )
         case _:
             found = await _first(where, " ".join(words), start, snapshots)
     if found is None:
@@ -95,7 +100,11 @@ async def _other(where: Where, address: str) -> Found | None:
 
 
 def _show(found: Found) -> None:
-    event = "the log has ended" if found.event is None else printable(msgspec.json.encode(found.event).decode())
+    event = (
+        "the log has ended"
+        if found.event is None
+        else printable(msgspec.json.encode(found.event).decode())
+    )
     print(f"event {found.seq} in frame {found.frame} at {format_time(found.time)}")
     print(f"  {event}")
     console = paper()

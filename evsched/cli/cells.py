@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from evsched.core.quantity import format_amount
-from replays.moments import format_time
-from replays.views import AMOUNTS, TIMES
+from replays.history.moments import format_time
+from replays.history.views import AMOUNTS, TIMES
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,7 +20,13 @@ _HIGH, _LOW = "bold red", "yellow"
 
 def amounts(found: Mapping[str, int]) -> str:
     """Return amounts by resource as a person writes them: ``vcore 1500m, memory 4Gi``."""
-    return ", ".join(f"{name} {format_amount(name.rpartition('/')[2], amount)}" for name, amount in found.items()) or NOTHING
+    return (
+        ", ".join(
+            f"{name} {format_amount(name.rpartition('/')[2], amount)}"
+            for name, amount in found.items()
+        )
+        or NOTHING
+    )
 
 
 def cell(name: str, value: Any) -> str:
@@ -28,7 +34,7 @@ def cell(name: str, value: Any) -> str:
 
     Args:
         name: Of the column; it says what numbers mean.
-        value: As in `replays.views`.
+        value: As in `replays.history.views`.
     """
     if value is None or value == "":
         return NOTHING
@@ -41,7 +47,10 @@ def cell(name: str, value: Any) -> str:
     if isinstance(value, int) and name in TIMES:
         return format_time(value)
     if isinstance(value, list | tuple):
-        return printable(", ".join(item if isinstance(item, str) else _json(item) for item in value)) or NOTHING
+        return (
+            printable(", ".join(item if isinstance(item, str) else _json(item) for item in value))
+            or NOTHING
+        )
     return printable(str(value))
 
 
@@ -59,7 +68,9 @@ def printable(text: str) -> str:
     """Return a text in which control characters, which could speak to a terminal, are replaced."""
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
 
 
 def style(row: Mapping[str, Any], name: str) -> str:
@@ -69,7 +80,10 @@ def style(row: Mapping[str, Any], name: str) -> str:
         if any(used.get(resource, 0) > limit for resource, limit in most.items()):
             return _HIGH
         wanted, least = row.get("pending") or {}, row.get("guaranteed") or {}
-        if any(used.get(resource, 0) < amount and wanted.get(resource, 0) for resource, amount in least.items()):
+        if any(
+            used.get(resource, 0) < amount and wanted.get(resource, 0)
+            for resource, amount in least.items()
+        ):
             return _LOW
     if name in {"told", "draining", "failed"} and row[name]:
         return _LOW
@@ -83,13 +97,19 @@ def table(rows: Sequence[Mapping[str, Any]], title: str = "") -> Table:
 
     names = list(dict.fromkeys(name for row in rows for name in row))
     texts = [{name: cell(name, row.get(name)) for name in names} for row in rows]
-    shown = [name for place, name in enumerate(names) if place == 0 or any(line[name] != NOTHING for line in texts)]
-    made = Table(title=Text(title) if title else None, title_justify="left", show_edge=False, pad_edge=False)
+    shown = [
+        name
+        for place, name in enumerate(names)
+        if place == 0 or any(line[name] != NOTHING for line in texts)
+    ]
+    made = Table(
+        title=Text(title) if title else None, title_justify="left", show_edge=False, pad_edge=False
+    )
     for name in shown:
         numbers = all(type(row.get(name)) is int and name not in TIMES for row in rows)
-        made.add_column(name.replace("_", " "), justify="right" if numbers else "left", overflow="fold")
+        made.add_column(
+            name.replace("_", " "), justify="right" if numbers else "left", overflow="fold"
+        )
     for row, line in zip(rows, texts, strict=True):
         made.add_row(*(Text(line[name], style=style(row, name)) for name in shown))
     return made
-
-

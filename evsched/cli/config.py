@@ -20,7 +20,7 @@ from evsched.cli.past import history_of
 from evsched.cli.proposing import ACCEPTED, propose
 from evsched.config import ConfigurationError, Fault, Loaded, load
 from evsched.config.difference import Difference, describe
-from replays.moments import END
+from replays.history.moments import END
 
 app = App(name="config", help="Check, compare and apply configurations.")
 
@@ -82,9 +82,10 @@ async def diff(
 ) -> int:
     """Say what a configuration would do; exits 1 when it does something, or would be refused.
 
-    With one file: what it would do to the cluster as it is now, by the log. Queues that come, go and change, timers that start
-    and end, what runs above a new maximum, who could not be bound any more. With two: what the second says otherwise. What is
-    compared is the meaning: `1000m` and `1`, or another order of keys, make no difference.
+    With one file: what it would do to the cluster as it is now, by the log. Queues that come, go
+    and change, timers that start and end, what runs above a new maximum, who could not be bound any
+    more. With two: what the second says otherwise. What is compared is the meaning: `1000m` and
+    `1`, or another order of keys, make no difference.
 
     **Examples**
 
@@ -109,7 +110,9 @@ async def diff(
         was = {one.partition: one for one in load_or_refuse([before]).configurations}
         found = [describe(was.get(one.partition), one) for one in new.configurations]
         gone = set(was) - {one.partition for one in new.configurations}
-        found += [Difference(partition=name, removed=(f"partition {name}",)) for name in sorted(gone)]
+        found += [
+            Difference(partition=name, removed=(f"partition {name}",)) for name in sorted(gone)
+        ]
     sentences = 0
     for one in found:
         if json:
@@ -164,15 +167,22 @@ async def apply(
     found = [one for one in loaded.configurations if name is None or one.partition == name]
     if len(found) != 1:
         names = ", ".join(one.partition for one in loaded.configurations)
-        raise CommandError(f"partitions {names}: found {len(found)} to apply, expected one (choose with --name)")
+        raise CommandError(
+            f"partitions {names}: found {len(found)} to apply, expected one (choose with --name)"
+        )
     for warning in loaded.warnings:
         say(f"warning: {warning}")
     proposed = ConfigurationApplied(
-        proposal=f"config:{uuid4().hex}", configuration=found[0], document=loaded.text if len(loaded.text) <= MAX_DOCUMENT else ""
+        proposal=f"config:{uuid4().hex}",
+        configuration=found[0],
+        document=loaded.text if len(loaded.text) <= MAX_DOCUMENT else "",
     )
     ((position, answer),) = await propose(where, [proposed], "evsched config apply", wait=wait)
     if json:
-        emit({"proposal": proposed.proposal, "position": position} | ({"answer": answer} if wait else {}))
+        emit(
+            {"proposal": proposed.proposal, "position": position}
+            | ({"answer": answer} if wait else {})
+        )
     refused = wait and answer != ACCEPTED
     say(f"partition {found[0].partition}: {answer if wait else 'proposed'}")
     return NO if refused else DONE
@@ -191,7 +201,12 @@ def load_or_refuse(files: Sequence[Path]) -> Loaded:
 
 
 def _fault(fault: Fault) -> dict[str, Any]:
-    return {"source": fault.source, "line": fault.line, "path": fault.path, "message": fault.message}
+    return {
+        "source": fault.source,
+        "line": fault.line,
+        "path": fault.path,
+        "message": fault.message,
+    }
 
 
 def _size(configuration: Configuration) -> str:

@@ -14,15 +14,21 @@ from cyclopts import Parameter
 from events.chain import ChainReader
 from events.streams import Streams, open_streams
 from events.streams.reading import read_steps
-from events.vocabulary import AnyInput, ApplicationSubmitted, AskSubmitted, ConfigurationApplied, NodeRegistered
+from events.vocabulary import (
+    AnyInput,
+    ApplicationSubmitted,
+    AskSubmitted,
+    ConfigurationApplied,
+    NodeRegistered,
+)
 from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say
 from evsched.cli.demo_leader import Answer
 from evsched.cli.options import Json
 from evsched.config import from_mapping
 from evsched.core.engine import Engine
 from evsched.service.emulate import Agent
-from replays.decisions import decision_document, is_decision
-from replays.verify import Difference, verify
+from replays.checking.verify import Difference, verify
+from replays.scenarios.decisions import decision_document, is_decision
 
 START_MS = 1_767_258_000_000
 """Second 0 of the story: 2026-01-01T09:00:00Z."""
@@ -32,12 +38,15 @@ CORES = 10
 STEP_LIMIT = 10_000
 
 
-async def demo(*, keep: Annotated[Path | None, Parameter(name="--keep")] = None, json: Json = False) -> int:
+async def demo(
+    *, keep: Annotated[Path | None, Parameter(name="--keep")] = None, json: Json = False
+) -> int:
     """Tell the story of two tenants in a few seconds, on a virtual clock and the embedded log.
 
-    One tenant is starved below its guarantee and preempts after the delay. Then the other one's maximum is lowered with a delay
-    of 60 s, the leader is killed with SIGKILL at 20 s and started again, and the timer fires at 60 s. In the end the state is
-    rebuilt from the log, and has the same digest.
+    One tenant is starved below its guarantee and preempts after the delay. Then the other one's
+    maximum is lowered with a delay of 60 s, the leader is killed with SIGKILL at 20 s and started
+    again, and the timer fires at 60 s. In the end the state is rebuilt from the log, and has the
+    same digest.
 
     **Examples**
 
@@ -86,11 +95,21 @@ class Story:
 
     async def tell(self) -> None:
         """Tell it from beginning to end."""
-        self._say("two tenants share a node of 10 cores: research is guaranteed 4 of them, web may use up to 10")
+        self._say(
+            "two tenants share a node of 10 cores: research is guaranteed 4 of them, web may use up to 10"
+        )
         await self._start()
-        await self._happen([_queues(CORES), NodeRegistered(node="node-1", capacity={"vcore": CORES * 1000}), *_pods("web", 5)])
+        await self._happen(
+            [
+                _queues(CORES),
+                NodeRegistered(node="node-1", capacity={"vcore": CORES * 1000}),
+                *_pods("web", 5),
+            ]
+        )
         await self._until(10)
-        self._say("research asks for two pods of 2 cores, and there is no room; its delay of 30 s begins to run")
+        self._say(
+            "research asks for two pods of 2 cores, and there is no room; its delay of 30 s begins to run"
+        )
         await self._happen(_pods("research", 2))
         await self._until(100)
         self._say("the maximum of web is lowered from 10 cores to 4; what runs above it has 60 s")
@@ -107,7 +126,7 @@ class Story:
             leader.kill()
             await leader.wait()
 
-    # ----------------------------------------------------------------------------------------------------------- the clock
+    # ------------------------------------------------------------------------------------ the clock
 
     async def _until(self, second: int) -> None:
         """Move the clock, stopping whenever the leader or the cluster has something to do."""
@@ -151,7 +170,7 @@ class Story:
                     if is_decision(event):
                         self.decisions.append(decision_document(event, step.time, START_MS))
 
-    # --------------------------------------------------------------------------------------------------------- the leader
+    # ----------------------------------------------------------------------------------- the leader
 
     async def _start(self) -> None:
         """Start a leader of its own process; it rebuilds its state from the log."""
@@ -160,7 +179,9 @@ class Story:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         answer = await self._listen()
-        self._say(f"process {self._leader.pid} leads in term {answer.term}, rebuilt from {answer.frames - 1} frames")
+        self._say(
+            f"process {self._leader.pid} leads in term {answer.term}, rebuilt from {answer.frames - 1} frames"
+        )
         await self._read()
 
     async def _kill(self) -> None:
@@ -210,12 +231,16 @@ def _end(story: Story, digest: str, difference: Difference | None, *, json: bool
     console.print(decision_table("what was decided, and why", story.decisions))
     console.print()
     for at in fired:
-        console.print(f"lowered at 100 s, the timer fired {at - 100} s later, although the process was killed on the way")
+        console.print(
+            f"lowered at 100 s, the timer fired {at - 100} s later, although the process was killed on the way"
+        )
     console.print(f"digest of the leader's state:     {story.digest}")
     console.print(f"digest of the log, applied again: {digest}")
     console.print("the two are the same" if digest == story.digest else "THE TWO DIFFER")
     console.print(
-        "deciding it all again gives the same events" if difference is None else f"DECIDING AGAIN DIFFERS: {difference}"
+        "deciding it all again gives the same events"
+        if difference is None
+        else f"DECIDING AGAIN DIFFERS: {difference}"
     )
     return DONE if holds else NO
 
@@ -225,7 +250,13 @@ def _pods(queue: str, count: int) -> list[AnyInput]:
     return [
         ApplicationSubmitted(application=queue, queue=f"root.{queue}", user=queue),
         *(
-            AskSubmitted(ask=f"{queue}-{number}", application=queue, queue=f"root.{queue}", user=queue, resources={"vcore": 2000})
+            AskSubmitted(
+                ask=f"{queue}-{number}",
+                application=queue,
+                queue=f"root.{queue}",
+                user=queue,
+                resources={"vcore": 2000},
+            )
             for number in range(1, count + 1)
         ),
     ]
@@ -238,6 +269,10 @@ def _queues(web_cores: int) -> AnyInput:
         web["properties"] = {"quota.preemption.delay": "60s"}
     research = {"name": "research", "resources": {"guaranteed": {"vcore": "4"}}}
     root = {"name": "root", "submitacl": "*", "queues": [research, web]}
-    partition = {"name": "default", "preemption": {"quotapreemptionenabled": True}, "queues": [root]}
+    partition = {
+        "name": "default",
+        "preemption": {"quotapreemptionenabled": True},
+        "queues": [root],
+    }
     (configuration,) = from_mapping("yunikorn", {"partitions": [partition]}, "demo")
     return ConfigurationApplied(configuration=configuration)

@@ -1,8 +1,9 @@
 """The process that leads in the demonstration: a leader whose clock is told to it.
 
-It reads lines ``NOW`` (milliseconds) from its standard input. For each it reads the inbox, takes one step at that time, writes it
-to the log, and answers with when it wants to be called again and the digest of its state. Everything else is as in any leader:
-it rebuilds its state from the log, opens a term of its own, and may be killed at any instant.
+It reads lines ``NOW`` (milliseconds) from its standard input. For each it reads the inbox, takes
+one step at that time, writes it to the log, and answers with when it wants to be called again and
+the digest of its state. Everything else is as in any leader: it rebuilds its state from the log,
+opens a term of its own, and may be killed at any instant.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ async def lead(streams: Streams, now: int) -> None:
         for event in step.events:
             engine.apply(event, step.time)
 
-    leadership = await Leadership.acquire(streams.log, ChainReader(), apply, surroundings(ToldClock(now)))
+    leadership = await Leadership.acquire(
+        streams.log, ChainReader(), apply, surroundings(ToldClock(now))
+    )
     _answer(engine, leadership)
     for line in sys.stdin:
         time = leadership.stamp(int(line))

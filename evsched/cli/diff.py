@@ -12,8 +12,8 @@ from evsched.cli.cells import cell, counted, printable
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
-from replays.moments import format_time
-from replays.views import VIEWS, Change, changes
+from replays.history.moments import format_time
+from replays.history.views import VIEWS, Change, changes
 
 _STYLES = {"came": "green", "went": "red", "changed": ""}
 
@@ -65,9 +65,19 @@ def _show(found: list[Change]) -> None:
     for name in ("what", "which", "", "entry", "before", "after"):
         made.add_column(name, overflow="fold")
     for change in found:
-        entries = {name: both for name, both in change.fields.items() if any(cell(name, value) != "-" for value in both)}
-        head: tuple[Any, ...] = (change.kind, Text(printable(change.key)), Text(change.what, style=_STYLES[change.what]))
+        entries = {
+            name: both
+            for name, both in change.fields.items()
+            if any(cell(name, value) != "-" for value in both)
+        }
+        head: tuple[Any, ...] = (
+            change.kind,
+            Text(printable(change.key)),
+            Text(change.what, style=_STYLES[change.what]),
+        )
         for name, (old, new) in entries.items() or [("", ("", ""))]:
-            made.add_row(*head, name.replace("_", " "), Text(cell(name, old)), Text(cell(name, new)))
+            made.add_row(
+                *head, name.replace("_", " "), Text(cell(name, old)), Text(cell(name, new))
+            )
             head = ("", "", "")
     paper().print(made)

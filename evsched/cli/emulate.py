@@ -28,9 +28,10 @@ async def emulate(
 ) -> None:
     """Follow the log like a cluster would, until Ctrl-C: evict, end and re-create what runs.
 
-    Who is told to go has gone after the grace time. What runs ends after its life: that of the openb trace for pods of that name,
-    else the one given, else never. An evicted pod comes again under a new name, as a ReplicaSet would make it. Everything is read
-    from the log, so it can be stopped and started at any time, and nothing is confirmed twice.
+    Who is told to go has gone after the grace time. What runs ends after its life: that of the
+    openb trace for pods of that name, else the one given, else never. An evicted pod comes again
+    under a new name, as a ReplicaSet would make it. Everything is read from the log, so it can be
+    stopped and started at any time, and nothing is confirmed twice.
 
     **Examples**
 

@@ -11,20 +11,20 @@ from events.vocabulary import PreemptionDecided, QuotaPreemptionDecided
 from evsched.cli.answers import NO, CommandError, emit, paper, say
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
-from replays.moments import MomentInvalid, parse_moment
+from replays.history.moments import MomentInvalid, parse_moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
-    from replays.explain import Explanation
-    from replays.explain_decision import Decision, Spared
-    from replays.explain_kueue import FairShare
-    from replays.history import History
-    from replays.mentions import Mention
-    from replays.moments import Moment
-    from replays.notebook import Note
+    from replays.explaining.decision import Decision, Spared
+    from replays.explaining.explain import Explanation
+    from replays.explaining.kueue import FairShare
+    from replays.explaining.notebook import Note
+    from replays.history.mentions import Mention
+    from replays.history.moments import Moment
+    from replays.history.rebuild import History
 
 DECISIONS = ("preempts ", "told to go for ", "told to go: ")
 """How a history begins to speak of a decision."""
@@ -61,8 +61,8 @@ async def explain(
         at: A seq, a time, or time before the end of the log (-15m).
         json: One document.
     """
-    from replays.explain_decision import spared_in  # noqa: PLC0415 - the core is slow to load, help is not
-    from replays.history import History  # noqa: PLC0415
+    from replays.explaining.decision import spared_in  # noqa: PLC0415 - the core is slow to load, help is not
+    from replays.history.rebuild import History  # noqa: PLC0415
 
     try:
         moment = parse_moment(at)
@@ -71,7 +71,9 @@ async def explain(
     async with log_of(where) as opened:
         history = History(opened)
         explanation, candidates = await _explain(history, subject, moment)
-        decisions = await _decisions(history, [one.seq for one in explanation.history if one.text.startswith(DECISIONS)])
+        decisions = await _decisions(
+            history, [one.seq for one in explanation.history if one.text.startswith(DECISIONS)]
+        )
         around = await _decisions(history, candidates) if explanation.status == "runs" else []
     spared = [found for one in around if (found := spared_in(one, subject)) is not None]
     if json:
@@ -84,13 +86,14 @@ async def explain(
 async def _explain(history: History, subject: str, moment: Moment) -> tuple[Explanation, list[int]]:
     """Read the log up to the moment once, keep what mentions the subject, then explain it.
 
-    With it come the seqs of the last decisions that told somebody else to go while the subject was running.
+    With it come the seqs of the last decisions that told somebody else to go while the subject was
+    running.
     """
     from evsched.core.engine import Engine  # noqa: PLC0415
     from evsched.core.tallies import uncounted  # noqa: PLC0415
-    from replays.explain import Explanation, explain_allocation, explain_ask  # noqa: PLC0415
-    from replays.history import apply_step  # noqa: PLC0415
-    from replays.mentions import Mention, mention_in, waits_in  # noqa: PLC0415
+    from replays.explaining.explain import Explanation, explain_allocation, explain_ask  # noqa: PLC0415
+    from replays.history.mentions import Mention, mention_in, waits_in  # noqa: PLC0415
+    from replays.history.rebuild import apply_step  # noqa: PLC0415
 
     until_time = moment.time
     if moment.before_end_ms is not None:
@@ -109,7 +112,10 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
                     text = mention_in(subject, event, application)
                     if text:
                         mentions.append(Mention(seq=event.seq, time=step.time, text=text))
-                    elif isinstance(event, PreemptionDecided | QuotaPreemptionDecided) and subject in engine.state.allocations:
+                    elif (
+                        isinstance(event, PreemptionDecided | QuotaPreemptionDecided)
+                        and subject in engine.state.allocations
+                    ):
                         others.append(event.seq)
             apply_step(engine, step, moment.seq)
             if moment.seq is not None and step.head.next_seq > moment.seq:
@@ -122,11 +128,18 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
     elif mentions:
         summary = f"It is gone: {mentions[-1].text}."
         found = Explanation(
-            subject=subject, status="gone", seq=state.seq, time=state.time, summary=summary, history=tuple(mentions)
+            subject=subject,
+            status="gone",
+            seq=state.seq,
+            time=state.time,
+            summary=summary,
+            history=tuple(mentions),
         )
     else:
         summary = "Nothing in the log up to this moment names it."
-        found = Explanation(subject=subject, status="unknown", seq=state.seq, time=state.time, summary=summary)
+        found = Explanation(
+            subject=subject, status="unknown", seq=state.seq, time=state.time, summary=summary
+        )
     return found, list(others)
 
 
@@ -134,16 +147,20 @@ async def _decisions(history: History, wanted: Sequence[int]) -> list[Decision]:
     """Decide again the preemptions with these seqs."""
     from evsched.core.engine import Engine  # noqa: PLC0415
     from evsched.core.tallies import uncounted  # noqa: PLC0415
-    from replays.explain import copy  # noqa: PLC0415
-    from replays.explain_decision import explain_decision  # noqa: PLC0415
-    from replays.history import apply_step  # noqa: PLC0415
+    from replays.explaining.decision import explain_decision  # noqa: PLC0415
+    from replays.explaining.explain import copy  # noqa: PLC0415
+    from replays.history.rebuild import apply_step  # noqa: PLC0415
 
     if not wanted:
         return []
     engine, found = Engine(), []
     with uncounted(engine.state):
         async for step in history.steps():
-            for seq in [seq for seq in wanted if step.events and step.events[0].seq <= seq <= step.events[-1].seq]:
+            for seq in [
+                seq
+                for seq in wanted
+                if step.events and step.events[0].seq <= seq <= step.events[-1].seq
+            ]:
                 decision = explain_decision(copy(engine), step, seq)
                 if decision is not None:
                     found.append(decision)
@@ -153,13 +170,15 @@ async def _decisions(history: History, wanted: Sequence[int]) -> list[Decision]:
     return found
 
 
-# -------------------------------------------------------------------------------------------------------------- for people
+# --------------------------------------------------------------------------------------- for people
 
 
-def _print(explanation: Explanation, decisions: Sequence[Decision], spared: Sequence[Spared]) -> None:
+def _print(
+    explanation: Explanation, decisions: Sequence[Decision], spared: Sequence[Spared]
+) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    from replays.moments import format_time  # noqa: PLC0415
+    from replays.history.moments import format_time  # noqa: PLC0415
 
     console = paper()
     console.print(
@@ -203,14 +222,25 @@ def _print_levels(console: Console, explanation: Explanation) -> None:
 
     if not explanation.levels:
         return
-    table = Table(title=Text("\nQueue path", style="bold"), title_justify="left", show_edge=False, pad_edge=False)
+    table = Table(
+        title=Text("\nQueue path", style="bold"),
+        title_justify="left",
+        show_edge=False,
+        pad_edge=False,
+    )
     for name in ("queue", "resource", "requested", "used", "promised", "limit", "guaranteed", ""):
         table.add_column(name, justify="left" if name in ("queue", "resource", "") else "right")
     for level in explanation.levels:
         amounts = [
-            _amount(level.resource, one) for one in (level.requested, level.used, level.claimed, level.limit, level.guaranteed)
+            _amount(level.resource, one)
+            for one in (level.requested, level.used, level.claimed, level.limit, level.guaranteed)
         ]
-        table.add_row(Text(level.queue), level.resource, *amounts, Text("does not fit", style="red") if level.binding else "")
+        table.add_row(
+            Text(level.queue),
+            level.resource,
+            *amounts,
+            Text("does not fit", style="red") if level.binding else "",
+        )
     console.print(table)
 
 
@@ -240,8 +270,14 @@ def _print_quotas(console: Console, explanation: Explanation) -> None:
     if explanation.flavors:
         console.print(Text("\nFlavors considered", style="bold"))
     for look in explanation.flavors:
-        level = f", borrowing at level {look.borrow_level} of its cohorts" if look.borrow_level else ""
-        console.print(Text(f"  {look.flavor} for {amounts(look.resources)}: {look.sentence}{level} ({look.mode})"))
+        level = (
+            f", borrowing at level {look.borrow_level} of its cohorts" if look.borrow_level else ""
+        )
+        console.print(
+            Text(
+                f"  {look.flavor} for {amounts(look.resources)}: {look.sentence}{level} ({look.mode})"
+            )
+        )
     _print_shares(console, "Shares now and with it running", explanation.shares)
 
 
@@ -251,20 +287,26 @@ def _print_shares(console: Console, title: str, shares: Sequence[FairShare]) -> 
     if shares:
         console.print(Text(f"\n{title}", style="bold"))
     for one in shares:
-        before, after = ("infinite" if share == 2**63 - 1 else str(share) for share in (one.before, one.after))
+        before, after = (
+            "infinite" if share == 2**63 - 1 else str(share) for share in (one.before, one.after)
+        )
         console.print(Text(f"  {one.queue}: {before} → {after}"))
 
 
 def _print_spared(console: Console, spared: Sequence[Spared]) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    from replays.moments import format_time  # noqa: PLC0415
+    from replays.history.moments import format_time  # noqa: PLC0415
 
     if spared:
         console.print(Text("\nSpared", style="bold"))
     for one in spared:
         whom = f"ask {one.for_ask}" if one.for_ask else f"the quota of {one.for_queue}"
-        console.print(Text(f"  {one.seq:>8}  {format_time(one.time)}  when {whom} needed room: {one.sentence}"))
+        console.print(
+            Text(
+                f"  {one.seq:>8}  {format_time(one.time)}  when {whom} needed room: {one.sentence}"
+            )
+        )
 
 
 def _print_nodes(console: Console, explanation: Explanation) -> None:
@@ -274,7 +316,9 @@ def _print_nodes(console: Console, explanation: Explanation) -> None:
         return
     console.print(Text("\nNearest nodes", style="bold"))
     for node in explanation.nodes:
-        lacking = ", ".join(f"{_amount(name, amount)} {name}" for name, amount in node.lacking.items())
+        lacking = ", ".join(
+            f"{_amount(name, amount)} {name}" for name, amount in node.lacking.items()
+        )
         says = f"lacks {lacking}" if lacking else "has room"
         if not node.schedulable:
             says += ", takes nobody at present"
@@ -305,19 +349,32 @@ def _print_notes(console: Console, title: str, notes: Sequence[Note]) -> None:
 def _print_decision(console: Console, decision: Decision) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    from replays.moments import format_time  # noqa: PLC0415
+    from replays.history.moments import format_time  # noqa: PLC0415
 
-    whom = f"ask {decision.for_ask} of {decision.for_queue}" if decision.for_ask else f"queue {decision.for_queue}"
+    whom = (
+        f"ask {decision.for_ask} of {decision.for_queue}"
+        if decision.for_ask
+        else f"queue {decision.for_queue}"
+    )
     console.print(
-        Text(f"\nDecision {decision.seq} at {format_time(decision.time)} for {whom} ({decision.algorithm})", style="bold")
+        Text(
+            f"\nDecision {decision.seq} at {format_time(decision.time)} for {whom} ({decision.algorithm})",
+            style="bold",
+        )
     )
     for victim in decision.victims:
         console.print(Text(f"  {victim.id} of {victim.queue} had to go: {victim.reason}"))
         if victim.message:
             console.print(Text(f"    {victim.message}"))
     for share in decision.shares:
-        guaranteed = f", guaranteed {_amount(share.resource, share.guaranteed)}" if share.guaranteed is not None else ""
-        guaranteed += f", quota {_amount(share.resource, share.quota)}" if share.quota is not None else ""
+        guaranteed = (
+            f", guaranteed {_amount(share.resource, share.guaranteed)}"
+            if share.guaranteed is not None
+            else ""
+        )
+        guaranteed += (
+            f", quota {_amount(share.resource, share.quota)}" if share.quota is not None else ""
+        )
         before, after = _amount(share.resource, share.before), _amount(share.resource, share.after)
         console.print(Text(f"  {share.queue}: {share.resource} {before} → {after}{guaranteed}"))
     _print_shares(console, "Shares before and after", decision.fair)

@@ -40,13 +40,14 @@ async def openb(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Propose the nodes and pods of the openb trace, each pod at its time.
 
-    Cards count in thousandths as the resource `gpu`. The QoS class of a pod becomes its queue and priority: `LS`
-    root.latency-sensitive (100), `Guaranteed` root.guaranteed (100), `Burstable` root.burstable (50), `BE` root.best-effort (0).
-    The scheduler needs queues of these names: `--print-queues` prints a queues.yaml with guarantees that fit these nodes,
-    `--apply-queues` proposes it too.
+    Cards count in thousandths as the resource `gpu`. The QoS class of a pod becomes its queue and
+    priority: `LS` root.latency-sensitive (100), `Guaranteed` root.guaranteed (100), `Burstable`
+    root.burstable (50), `BE` root.best-effort (0). The scheduler needs queues of these names:
+    `--print-queues` prints a queues.yaml with guarantees that fit these nodes, `--apply-queues`
+    proposes it too.
 
-    Ids come from names, and what the log or the inbox holds already is left out, so an import that was interrupted goes on where
-    it stopped.
+    Ids come from names, and what the log or the inbox holds already is left out, so an import that
+    was interrupted goes on where it stopped.
 
     **Examples**
 
@@ -91,7 +92,9 @@ async def proposed_already(streams: Streams) -> set[str]:
     known: set[str] = set()
     inbox_next = 0
     async for step in steps_of(streams.log):
-        known.update(event.proposal for event in step.events if isinstance(event, Input) and event.proposal)
+        known.update(
+            event.proposal for event in step.events if isinstance(event, Input) and event.proposal
+        )
         inbox_next = step.head.inbox_next
     while batch := await streams.inbox.read(inbox_next):
         known.update(proposal.id for proposal in batch)
@@ -101,11 +104,19 @@ async def proposed_already(streams: Streams) -> set[str]:
 
 async def _send(streams: Streams, timed: Sequence[Timed]) -> None:
     """Send what is due, batch by batch; the first goes at once, so an interrupted import goes on without a pause."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (TextColumn("proposing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = talk()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
         task = progress.add_task("proposing", total=len(timed))
         clock = SystemClock()
         begin = clock.elapsed() - (timed[0].at_ms / 1000 if timed else 0)

@@ -1,12 +1,14 @@
 """Ctrl-C while a command works: it is ended in order, so that files and logs are closed.
 
-An async command is cancelled, by its event loop and between two of its steps. A handler that cancels at once, as the one of
-`asyncio.run` does, may come in the middle of a callback, which then fails with a traceback. Any other command is ended by a
-KeyboardInterrupt, as always in Python, and so is what does not let itself be cancelled when Ctrl-C comes a second time.
+An async command is cancelled, by its event loop and between two of its steps. A handler that
+cancels at once, as the one of `asyncio.run` does, may come in the middle of a callback, which then
+fails with a traceback. Any other command is ended by a KeyboardInterrupt, as always in Python, and
+so is what does not let itself be cancelled when Ctrl-C comes a second time.
 
 A service that is to stop in an order of its own says so by `heeding`, for as long as it serves.
 
-Before a command works and afterwards there is nothing to put in order; `evsched.__main__` says what Ctrl-C does then.
+Before a command works and afterwards there is nothing to put in order; `evsched.__main__` says what
+Ctrl-C does then.
 """
 
 from __future__ import annotations
@@ -25,20 +27,27 @@ Handler = Callable[[int, FrameType | None], object]
 """What a process does on a signal."""
 
 
-def carry_out(command: Callable[..., Any], bound: inspect.BoundArguments, at_once: Handler | None) -> Any:
+def carry_out(
+    command: Callable[..., Any], bound: inspect.BoundArguments, at_once: Handler | None
+) -> Any:
     """Call a command and return its answer, awaited where it is async.
 
     Args:
         command: A function, async or not.
         bound: Its arguments.
-        at_once: The handler of Ctrl-C that is in force and will be again; None leaves signals alone.
+        at_once: The handler of Ctrl-C that is in force and will be again; None leaves signals
+            alone.
 
     Raises:
         KeyboardInterrupt: Ctrl-C ended it.
     """
     sync = not inspect.iscoroutinefunction(command)
     if at_once is None:
-        return command(*bound.args, **bound.kwargs) if sync else _run(command(*bound.args, **bound.kwargs))
+        return (
+            command(*bound.args, **bound.kwargs)
+            if sync
+            else _run(command(*bound.args, **bound.kwargs))
+        )
     sys.unraisablehook = _raise_again
     if not sync:
         return _run_until_told(command(*bound.args, **bound.kwargs), at_once)
@@ -90,13 +99,16 @@ def _run_until_told(work: Coroutine[Any, Any, Any], at_once: Handler) -> Any:
 def heeding(stop: Callable[[], object]) -> Iterator[None]:
     """Call something on SIGTERM and on Ctrl-C, from the event loop; afterwards they do what they did before.
 
-    Not by `add_signal_handler`: taking that back leaves Python's own handler, which may come in the middle of a callback.
+    Not by `add_signal_handler`: taking that back leaves Python's own handler, which may come in the
+    middle of a callback.
     """
     import asyncio  # noqa: PLC0415 - as above
 
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop)) for number in numbers]
+    before = [
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop)) for number in numbers
+    ]
     try:
         yield
     finally:

@@ -27,7 +27,10 @@ MOMENTS = frozenset({"at", "created", "until"})
 
 app = App(name="log", help="Read the log, follow it, export it, check it.")
 
-Types = Annotated[list[str] | None, Parameter(name="--type", negative=(), help="Only events of these types; may be repeated.")]
+Types = Annotated[
+    list[str] | None,
+    Parameter(name="--type", negative=(), help="Only events of these types; may be repeated."),
+]
 
 
 @app.command
@@ -58,7 +61,9 @@ async def show(
     shown = 0
     async with log_of(where) as opened, aclosing(steps_of(opened)) as steps:  # type: ignore[type-var]
         async for step in steps:
-            wanted = [one for one in step.events if one.seq >= first and (last is None or one.seq <= last)]
+            wanted = [
+                one for one in step.events if one.seq >= first and (last is None or one.seq <= last)
+            ]
             shown += _print(step, wanted, types, json=json)
             if last is not None and step.head.next_seq > last:
                 break
@@ -93,7 +98,11 @@ async def tail(
         kept: list[tuple[Step, AnyEvent]] = []
         async with aclosing(steps_of(opened, reader)) as steps:  # type: ignore[type-var]
             async for step in steps:
-                kept += [(step, event) for event in step.events if not types or type(event).__name__ in types]
+                kept += [
+                    (step, event)
+                    for event in step.events
+                    if not types or type(event).__name__ in types
+                ]
                 kept = kept[-lines:] if lines > 0 else []
         for step, event in kept:
             _print(step, [event], types, json=json)
@@ -110,7 +119,9 @@ def _known(types: list[str] | None) -> None:
     for name in types or ():
         if name not in EVENT_TYPES:
             near = get_close_matches(name, EVENT_TYPES, n=1)
-            expected = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(EVENT_TYPES)}"
+            expected = (
+                f"did you mean {near[0]}?" if near else f"expected one of {', '.join(EVENT_TYPES)}"
+            )
             raise CommandError(f"--type {name}: no such event type; {expected}")
 
 
@@ -136,11 +147,17 @@ def _line(step: Step, event: AnyEvent) -> str:
     due = facts.pop("due", None)
     if due is not None and due != step.time:
         facts["due"] = rfc3339(due)
-    facts |= {name: rfc3339(facts[name]) for name in facts.keys() & MOMENTS if facts[name] is not None}
+    facts |= {
+        name: rfc3339(facts[name]) for name in facts.keys() & MOMENTS if facts[name] is not None
+    }
     cause = facts.pop("cause", None)
     if isinstance(event, ConfigurationApplied):
         # All of it is too much for a line; `evsched at SEQ config` shows it.
-        facts = {name: value for name, value in facts.items() if name not in {"configuration", "document"}}
+        facts = {
+            name: value
+            for name, value in facts.items()
+            if name not in {"configuration", "document"}
+        }
         facts |= {"partition": event.configuration.partition}
     shown = " ".join(f"{name}={_value(value)}" for name, value in facts.items())
     return f"{event.seq:>8} {rfc3339(step.time)} {kind} {shown}{f' ← {cause}' if cause else ''}"
@@ -148,4 +165,8 @@ def _line(step: Step, event: AnyEvent) -> str:
 
 def _value(value: Any) -> str:
     """Return a value on one line; what was refused may hold letters that speak to a terminal, deep within."""
-    return value if isinstance(value, str) and value.isprintable() else printable(msgspec.json.encode(value).decode())
+    return (
+        value
+        if isinstance(value, str) and value.isprintable()
+        else printable(msgspec.json.encode(value).decode())
+    )

@@ -16,16 +16,20 @@ from evsched.cli.log import app
 from evsched.cli.logs import HERE, Where, as_command_error, log_of, streams_of
 from evsched.cli.options import Json
 from evsched.cli.past import Known, end_of, meter
-from replays.anonymise import CannotAnonymise, NamelessLog
-from replays.checking import Report, check_log
-from replays.history import History
-from replays.moments import format_time
-from replays.verify import verify_log
+from replays.checking.chain_check import Report, check_log
+from replays.checking.verify import verify_log
+from replays.history.anonymise import CannotAnonymise, NamelessLog
+from replays.history.moments import format_time
+from replays.history.rebuild import History
 
 
 @app.command(name="export")
 async def export(
-    file: Path, /, *, where: Where = HERE, anonymise: Annotated[bool, Parameter(name="--anonymise", negative=())] = False
+    file: Path,
+    /,
+    *,
+    where: Where = HERE,
+    anonymise: Annotated[bool, Parameter(name="--anonymise", negative=())] = False,
 ) -> None:
     """Write a log to a new file that can be kept, sent, and read by every command that reads a log.
 
@@ -40,8 +44,8 @@ async def export(
     Args:
         file: Ends in .jsonl, or .jsonl.zst to be compressed.
         where: Which log.
-        anonymise: Replace all names, consistently, and leave out what people wrote; the decisions stay the same, and `verify`
-            passes. Times and amounts stay.
+        anonymise: Replace all names, consistently, and leave out what people wrote; the decisions
+            stay the same, and `verify` passes. Times and amounts stay.
     """
     if not file.name.endswith(SUFFIXES):
         raise CommandError(f"{file}: found another ending, expected {' or '.join(SUFFIXES)}")
@@ -66,8 +70,9 @@ async def export(
 async def import_(file: Path, /, *, where: Where = HERE) -> None:
     """Write an exported log into a new one, byte for byte, after checking that all of the file holds together.
 
-    Run it again when it was interrupted: it compares the records that are there already with the file and goes on behind them. A
-    log that holds anything else is refused, and nothing is written to it.
+    Run it again when it was interrupted: it compares the records that are there already with the
+    file and goes on behind them. A log that holds anything else is refused, and nothing is written
+    to it.
 
     **Example**
 
@@ -75,12 +80,15 @@ async def import_(file: Path, /, *, where: Where = HERE) -> None:
 
     Args:
         file: As `log export` wrote it.
-        where: Which log; empty, or with a beginning of the file. Nobody else may write to it meanwhile.
+        where: Which log; empty, or with a beginning of the file. Nobody else may write to it
+            meanwhile.
     """
     if not file.exists():  # noqa: ASYNC240 - before anything runs beside it
         raise CommandError(f"{file}: No such file or directory")
     if not file.is_file():  # noqa: ASYNC240 - as above
-        raise CommandError(f"{file}: can be read only once, expected a file: it is checked before anything of it is written")
+        raise CommandError(
+            f"{file}: can be read only once, expected a file: it is checked before anything of it is written"
+        )
     try:
         report = await check_log(ExportedLog(file))
     except StreamError as error:
@@ -89,9 +97,13 @@ async def import_(file: Path, /, *, where: Where = HERE) -> None:
         try:
             done = await import_log(file, streams.log)
         except (EnvironmentFault, OutcomeUnknown) as error:
-            raise CommandError(f"{error} (run it again and it goes on where it was)", UNREACHABLE) from error
+            raise CommandError(
+                f"{error} (run it again and it goes on where it was)", UNREACHABLE
+            ) from error
     if done.there:
-        say(f"{'all ' if done.there == done.records else ''}{done.there} records were there already")
+        say(
+            f"{'all ' if done.there == done.records else ''}{done.there} records were there already"
+        )
     say(f"{streams.log.name}: {done.records} records, frame {report.frames}, hash {report.hash}")
 
 
@@ -113,7 +125,8 @@ async def check(
 
     Args:
         where: Which log.
-        decide: Decide everything again as well, as `evsched verify` does; exits 1 at the first difference.
+        decide: Decide everything again as well, as `evsched verify` does; exits 1 at the first
+            difference.
         known: Hashes that the log must contain.
         json: One document.
     """
@@ -124,7 +137,10 @@ async def check(
     if not report.frames:
         raise CommandError("log: is empty, so nothing was checked", NO)
     if json:
-        emit(msgspec.to_builtins(report) | {"difference": None if difference is None else difference.seq})
+        emit(
+            msgspec.to_builtins(report)
+            | {"difference": None if difference is None else difference.seq}
+        )
     else:
         _show(report)
     if difference is not None:
@@ -136,8 +152,12 @@ def _show(report: Report) -> None:
     print(f"log {report.log_id}: {report.frames} frames and {report.events} events hold together")
     if report.terms:
         print(f"from {format_time(report.first_time)} to {format_time(report.last_time)}")
-    print(f"{len(report.terms)} terms, {report.digests} digests compared, {report.holes} empty positions")
-    print(f"{report.ignored} void frames passed over{', and an unfinished step at the end' if report.unfinished else ''}")
+    print(
+        f"{len(report.terms)} terms, {report.digests} digests compared, {report.holes} empty positions"
+    )
+    print(
+        f"{report.ignored} void frames passed over{', and an unfinished step at the end' if report.unfinished else ''}"
+    )
     for void in report.voids:
         print(f"  at position {void.position}: {void.reason}")
     print(f"frame {report.frames} has hash {report.hash}, the state has digest {report.digest}")

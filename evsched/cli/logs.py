@@ -21,7 +21,8 @@ from events.streams.security import KafkaSecurity
 from evsched.cli.answers import MISUSE, UNREACHABLE, CommandError
 
 _KAFKA = Group(
-    "Kafka", help="Passwords come from EVSCHED_KAFKA_PASSWORD and EVSCHED_KAFKA_KEY_PASSWORD, or files named by these with _FILE."
+    "Kafka",
+    help="Passwords come from EVSCHED_KAFKA_PASSWORD and EVSCHED_KAFKA_KEY_PASSWORD, or files named by these with _FILE.",
 )
 
 
@@ -31,8 +32,9 @@ class Reach:
     """Which log a command works on, all of its cluster partitions, and how to reach it.
 
     Attributes:
-        log: kafka://HOST:PORT/NAME, sqlite:///PATH or the path of such a file (.db), for what only reads an exported log (.jsonl,
-            .jsonl.zst) too; a file in your data directory by default.
+        log: kafka://HOST:PORT/NAME, sqlite:///PATH or the path of such a file (.db), for what only
+            reads an exported log (.jsonl, .jsonl.zst) too; a file in your data directory by
+            default.
         protocol: How to talk to Kafka: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         mechanism: SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
         username: For SASL.
@@ -42,12 +44,29 @@ class Reach:
     """
 
     log: Annotated[str | None, Parameter(env_var="EVSCHED_LOG")] = None
-    protocol: Annotated[str | None, Parameter(name="--kafka-protocol", env_var="EVSCHED_KAFKA_PROTOCOL", group=_KAFKA)] = None
-    mechanism: Annotated[str | None, Parameter(name="--kafka-mechanism", env_var="EVSCHED_KAFKA_MECHANISM", group=_KAFKA)] = None
-    username: Annotated[str | None, Parameter(name="--kafka-username", env_var="EVSCHED_KAFKA_USERNAME", group=_KAFKA)] = None
-    ca_file: Annotated[str | None, Parameter(name="--kafka-ca-file", env_var="EVSCHED_KAFKA_CA_FILE", group=_KAFKA)] = None
-    cert_file: Annotated[str | None, Parameter(name="--kafka-cert-file", env_var="EVSCHED_KAFKA_CERT_FILE", group=_KAFKA)] = None
-    key_file: Annotated[str | None, Parameter(name="--kafka-key-file", env_var="EVSCHED_KAFKA_KEY_FILE", group=_KAFKA)] = None
+    protocol: Annotated[
+        str | None,
+        Parameter(name="--kafka-protocol", env_var="EVSCHED_KAFKA_PROTOCOL", group=_KAFKA),
+    ] = None
+    mechanism: Annotated[
+        str | None,
+        Parameter(name="--kafka-mechanism", env_var="EVSCHED_KAFKA_MECHANISM", group=_KAFKA),
+    ] = None
+    username: Annotated[
+        str | None,
+        Parameter(name="--kafka-username", env_var="EVSCHED_KAFKA_USERNAME", group=_KAFKA),
+    ] = None
+    ca_file: Annotated[
+        str | None, Parameter(name="--kafka-ca-file", env_var="EVSCHED_KAFKA_CA_FILE", group=_KAFKA)
+    ] = None
+    cert_file: Annotated[
+        str | None,
+        Parameter(name="--kafka-cert-file", env_var="EVSCHED_KAFKA_CERT_FILE", group=_KAFKA),
+    ] = None
+    key_file: Annotated[
+        str | None,
+        Parameter(name="--kafka-key-file", env_var="EVSCHED_KAFKA_KEY_FILE", group=_KAFKA),
+    ] = None
 
     @property
     def url(self) -> str:
@@ -94,9 +113,7 @@ class Where(Reach):
 FILE_SUFFIXES = {".db", ".sqlite", ".sqlite3"}
 """Endings of a path that is taken for an embedded log."""
 
-ADDRESSES = (
-    "kafka://HOST:PORT/NAME, sqlite:///PATH, a path that ends in .db, or for what only reads one in .jsonl or .jsonl.zst"
-)
+ADDRESSES = "kafka://HOST:PORT/NAME, sqlite:///PATH, a path that ends in .db, or for what only reads one in .jsonl or .jsonl.zst"
 MAKERS = "`evsched run` makes an embedded log, `evsched topics create` one on Kafka, `evsched demo --keep FILE.db` one to try"
 
 HERE = Where()
@@ -128,7 +145,8 @@ async def streams_of(where: Where, *, create: bool = False) -> AsyncIterator[Str
 
     Args:
         where: As given on the command line.
-        create: Whether to make them when they are missing (the embedded log; topics of a broker are made by `topics create`).
+        create: Whether to make them when they are missing (the embedded log; topics of a broker are
+            made by `topics create`).
 
     Raises:
         CommandError: They cannot be reached or are damaged, now or while they are used.
@@ -157,7 +175,9 @@ async def log_of(where: Where) -> AsyncIterator[EventLog]:
         found = open_log(where.url, where.partition, where.security)
         try:
             if not where.url.startswith("kafka:"):
-                await found.check()  # an auditor may have no right on a broker but to read this one topic
+                await (
+                    found.check()
+                )  # an auditor may have no right on a broker but to read this one topic
             yield found
         finally:
             await found.close()

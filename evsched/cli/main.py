@@ -1,8 +1,9 @@
 """The command line: `evsched COMMAND`.
 
-Every command stands in a module of its own that is imported only when it is called, so that a quick command starts quickly. Data
-goes to the standard output and everything that is said beside it to the standard error. The exit code is 0 when the work is done,
-1 when the answer is no, 2 when the call or a file given to it is at fault, 3 when the log or the broker cannot be reached or is
+Every command stands in a module of its own that is imported only when it is called, so that a quick
+command starts quickly. Data goes to the standard output and everything that is said beside it to
+the standard error. The exit code is 0 when the work is done, 1 when the answer is no, 2 when the
+call or a file given to it is at fault, 3 when the log or the broker cannot be reached or is
 damaged, 70 when evsched itself is (a bug), and 130 after Ctrl-C.
 """
 
@@ -23,23 +24,44 @@ from evsched.cli.answers import CRASHED, INTERRUPTED, MISUSE, CommandError, pape
 from evsched.cli.interrupts import Handler, carry_out
 
 COMMANDS = {
-    "run": ("evsched.cli.run:run", "Run the scheduler: lead where nobody does, stand by elsewhere."),
-    "demo": ("evsched.cli.demo:demo", "Tell the story: preemption, a lowered maximum, a kill, the same digest."),
-    "simulate": ("evsched.cli.simulate:simulate", "Run scenario files on a virtual clock and compare."),
+    "run": (
+        "evsched.cli.run:run",
+        "Run the scheduler: lead where nobody does, stand by elsewhere.",
+    ),
+    "demo": (
+        "evsched.cli.demo:demo",
+        "Tell the story: preemption, a lowered maximum, a kill, the same digest.",
+    ),
+    "simulate": (
+        "evsched.cli.simulate:simulate",
+        "Run scenario files on a virtual clock and compare.",
+    ),
     "submit": ("evsched.cli.submit:submit", "Propose events from JSON lines."),
     "import": ("evsched.cli.imports:app", "Turn a recorded cluster into proposals."),
-    "emulate": ("evsched.cli.emulate:emulate", "Behave like a cluster: evict, end and re-create what runs."),
+    "emulate": (
+        "evsched.cli.emulate:emulate",
+        "Behave like a cluster: evict, end and re-create what runs.",
+    ),
     "status": ("evsched.cli.status:status", "Show what the scheduler knows now."),
     "explain": ("evsched.cli.explain:explain", "Why something waits, had to go, or was spared."),
     "whatif": ("evsched.cli.whatif:whatif", "What another configuration would have changed."),
     "plan": ("evsched.cli.whatif:plan", "What would become of an ask, without submitting it."),
     "log": ("evsched.cli.log_files:app", "Read the log, follow it, export it, check it."),
-    "topics": ("evsched.cli.topics:app", "Make the topics of a log, and verify that nothing in them is ever lost."),
-    "verify": ("evsched.cli.verify:verify", "Decide the whole log again and compare, event by event."),
+    "topics": (
+        "evsched.cli.topics:app",
+        "Make the topics of a log, and verify that nothing in them is ever lost.",
+    ),
+    "verify": (
+        "evsched.cli.verify:verify",
+        "Decide the whole log again and compare, event by event.",
+    ),
     "at": ("evsched.cli.at:at", "Show the state at any moment of the log."),
     "diff": ("evsched.cli.diff:diff", "Show what changed between two moments."),
     "bisect": ("evsched.cli.bisect:bisect", "Find the first event after which something is true."),
-    "project": ("evsched.cli.project:app", "Keep read models of the log, for audits and for any SQL."),
+    "project": (
+        "evsched.cli.project:app",
+        "Keep read models of the log, for audits and for any SQL.",
+    ),
     "audit": ("evsched.cli.audit:audit", "Answer questions about the past from the read model."),
     "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),
 }
@@ -49,7 +71,8 @@ COMMANDS = {
 def command_line(arguments: Sequence[str]) -> App:
     """Return the command line.
 
-    The overview names every command from the table, without importing any; the command that is called describes itself.
+    The overview names every command from the table, without importing any; the command that is
+    called describes itself.
     """
     app = App(
         name="evsched",
@@ -64,7 +87,8 @@ def command_line(arguments: Sequence[str]) -> App:
         exit_on_error=False,
         print_error=False,
         help_on_error=False,
-        # Help for a pager that is closed early must not fail; quick commands need no console of their own.
+        # Help for a pager that is closed early must not fail; quick commands need no console of
+        # their own.
         console=paper() if not arguments or {"--help", "-h"} & set(arguments) else None,
     )
     for name, (path, line) in COMMANDS.items():
@@ -74,7 +98,8 @@ def command_line(arguments: Sequence[str]) -> App:
 
 def main(arguments: Sequence[str] | None = None, *, at_once: Handler | None = None) -> None:
     """Run the command line and exit with its code; ``arguments`` are those of the process when None, ``at_once`` as for `run`."""
-    # Python has none where the process got none (`>&-`), and then some write elsewhere and some fail.
+    # Python has none where the process got none (`>&-`), and then some write elsewhere and some
+    # fail.
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     code = run(arguments, at_once=at_once)
     try:
@@ -91,14 +116,16 @@ def run(arguments: Sequence[str] | None = None, *, at_once: Handler | None = Non
 
     Args:
         arguments: Those of the process when None.
-        at_once: The handler by which Ctrl-C ends the process where there is nothing to put in order, when the process has such a
-            one in force (`evsched.__main__`); None leaves signals alone.
+        at_once: The handler by which Ctrl-C ends the process where there is nothing to put in
+            order, when the process has such a one in force (`evsched.__main__`); None leaves
+            signals alone.
     """
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     debug = "--debug" in tokens or os.environ.get("EVSCHED_DEBUG", "0") not in {"", "0"}
     tokens = [one for one in tokens if one != "--debug"]
     if not debug:
-        # The Kafka client talks of everything it tries; what comes of it is said once, by the command.
+        # The Kafka client talks of everything it tries; what comes of it is said once, by the
+        # command.
         logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     try:
         command, bound, _ = command_line(tokens).parse_args(tokens)
@@ -118,7 +145,8 @@ def run(arguments: Sequence[str] | None = None, *, at_once: Handler | None = Non
         _drop_output()
         return 0
     except OSError as error:
-        # A file or folder that cannot be used as it was asked for: no room, no right, no such folder.
+        # A file or folder that cannot be used as it was asked for: no room, no right, no such
+        # folder.
         if debug:
             say("".join(traceback.format_exception(error)).rstrip())
         say_error(f"{error.filename or 'output'}: {error.strerror or error}")

@@ -6,4 +6,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-Json = Annotated[bool, Parameter(name="--json", negative=(), show_default=False, help="Print data as JSON, a document a line.")]
+Json = Annotated[
+    bool,
+    Parameter(
+        name="--json",
+        negative=(),
+        show_default=False,
+        help="Print data as JSON, a document a line.",
+    ),
+]

@@ -14,11 +14,13 @@ from cyclopts import Parameter
 from events.streams import EventLog
 from evsched.cli.answers import CommandError, say, talk
 from evsched.cli.logs import Where, data_directory, log_of
-from replays.history import History
-from replays.moments import Moment, MomentInvalid, parse_moment
-from replays.snapshots import SnapshotStore
+from evsched.snapshots.store import SnapshotStore
+from replays.history.moments import Moment, MomentInvalid, parse_moment
+from replays.history.rebuild import History
 
-MOMENTS = "a seq (1234), a time (2026-11-20T14:03:00Z), time before the end (-15m), `start` or `end`"
+MOMENTS = (
+    "a seq (1234), a time (2026-11-20T14:03:00Z), time before the end (-15m), `start` or `end`"
+)
 
 MomentText = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """A moment as it is typed: ``-15m`` begins with a hyphen and is no option."""
@@ -33,7 +35,11 @@ Snapshots = Annotated[
 
 Known = Annotated[
     list[str] | None,
-    Parameter(name="--known", negative=(), help="Hash of the end of this log, as it was once printed; may be repeated."),
+    Parameter(
+        name="--known",
+        negative=(),
+        help="Hash of the end of this log, as it was once printed; may be repeated.",
+    ),
 ]
 
 STEPS_BETWEEN_SIGNS = 200
@@ -72,7 +78,8 @@ async def history_of(where: Where, snapshots: Path | None = None) -> AsyncIterat
         snapshots: Folder of snapshots of any logs; None: that of your data directory.
     """
     async with log_of(where) as log:
-        # A large state is made of many objects that stay; looking through them for garbage again and again would double the time.
+        # A large state is made of many objects that stay; looking through them for garbage again
+        # and again would double the time.
         gc.set_threshold(COLLECT_AFTER)
         history = History(log, None, say)
         store = snapshot_store(snapshots, await history.log_id())
@@ -93,9 +100,20 @@ def meter(title: str, end: int) -> Iterator[Meter]:
     if not console.is_terminal:
         yield lambda position: None  # noqa: ARG005 - nobody looks
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - slow to load
+    from rich.progress import (  # noqa: PLC0415 - slow to load
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=end)
         shown = 0

@@ -21,11 +21,22 @@ from evsched.cli.options import Json
 from evsched.cli.past import end_of, meter
 from projections.custom import CustomProjection, ProjectionInvalid
 from projections.following import Follower
-from projections.read_model import SCHEMA_VERSION, Overtaken, ReadModel, Rebuild, RebuildNeeded, place_of, remove
-from replays.history import History
-from replays.moments import format_time
+from projections.read_model import (
+    SCHEMA_VERSION,
+    Overtaken,
+    ReadModel,
+    Rebuild,
+    RebuildNeeded,
+    place_of,
+    remove,
+)
+from replays.history.moments import format_time
+from replays.history.rebuild import History
 
-app = App(name="project", help="Keep a read model of the log: tables for audits, or a projection of your own.")
+app = App(
+    name="project",
+    help="Keep a read model of the log: tables for audits, or a projection of your own.",
+)
 
 _SQLITE_HEAD = 100
 """Bytes at the beginning of a SQLite file that say whose it is (https://sqlite.org/fileformat.html, "The Database Header")."""
@@ -33,18 +44,24 @@ _SQLITE_HEAD = 100
 Db = Annotated[
     Path | None,
     Parameter(
-        name="--db", env_var="EVSCHED_READ_MODEL", help="The SQLite file; one for each log in your data directory by default."
+        name="--db",
+        env_var="EVSCHED_READ_MODEL",
+        help="The SQLite file; one for each log in your data directory by default.",
     ),
 ]
-Sql = Annotated[Path | None, Parameter(name="--sql", help="Folder with the `.sql` files of a projection of your own.")]
+Sql = Annotated[
+    Path | None,
+    Parameter(name="--sql", help="Folder with the `.sql` files of a projection of your own."),
+]
 
 
 @app.command
 async def run(*, where: Where = HERE, db: Db = None, sql: Sql = None) -> None:
     """Keep the read model up to date with the log until Ctrl-C.
 
-    A file that is missing is made first. One of another log or of another version of evsched is left alone: rebuild it. When
-    another process writes the file meanwhile, or a rebuild replaces it, this one goes on from what is there then.
+    A file that is missing is made first. One of another log or of another version of evsched is
+    left alone: rebuild it. When another process writes the file meanwhile, or a rebuild replaces
+    it, this one goes on from what is there then.
 
     **Examples**
 
@@ -77,7 +94,9 @@ async def _follow(log: EventLog, log_id: str, path: Path, sql: Path | None) -> N
         follower = Follower(projection, log)
         reader = await follower.reader()
         await follower.catch_up(reader)
-        await _until_told(follower, reader, f"{path}: follows {log.name} from event {projection.at.next_seq} on")
+        await _until_told(
+            follower, reader, f"{path}: follows {log.name} from event {projection.at.next_seq} on"
+        )
         say(f"{path}: stopped after event {projection.at.next_seq - 1}")
     except (RebuildNeeded, sqlite3.Error) as error:
         raise _advice(path, error) from error
@@ -196,19 +215,32 @@ async def status(*, where: Where = HERE, db: Db = None, json: Json = False) -> i
         end = ChainReader()
         async for _ in steps_of(log, end):
             pass
-    facts: dict[str, Any] = {"file": str(path), "log_id": log_id, "seq": end.head.next_seq - 1, "time": end.head.time}
+    facts: dict[str, Any] = {
+        "file": str(path),
+        "log_id": log_id,
+        "seq": end.head.next_seq - 1,
+        "time": end.head.time,
+    }
     try:
         version, found, place = place_of(path)
-        facts |= {"projected_seq": place.next_seq - 1, "projected_time": place.time, "behind": end.head.next_seq - place.next_seq}
+        facts |= {
+            "projected_seq": place.next_seq - 1,
+            "projected_time": place.time,
+            "behind": end.head.next_seq - place.next_seq,
+        }
         if (version, found) != (SCHEMA_VERSION, log_id):
-            facts["problem"] = f"schema version {version} of log {found}, expected {SCHEMA_VERSION} of {log_id}"
+            facts["problem"] = (
+                f"schema version {version} of log {found}, expected {SCHEMA_VERSION} of {log_id}"
+            )
     except RebuildNeeded as error:
         facts["problem"] = str(error)
     if json:
         emit(facts)
     else:
         for name, value in facts.items():
-            print(f"{name.replace('_', ' '):<16} {format_time(value) if name.endswith('time') else value}")
+            print(
+                f"{name.replace('_', ' '):<16} {format_time(value) if name.endswith('time') else value}"
+            )
     return NO if facts.get("behind") or "problem" in facts else DONE
 
 

@@ -21,11 +21,13 @@ REMARK_S = 3.0
 """Seconds without an answer after which a person is told why that may be."""
 
 
-async def propose(where: Where, inputs: Sequence[AnyInput], source: str, *, wait: bool) -> list[tuple[int, str]]:
+async def propose(
+    where: Where, inputs: Sequence[AnyInput], source: str, *, wait: bool
+) -> list[tuple[int, str]]:
     """Send proposals and return the position of each, with its answer when it was waited for (else an empty text).
 
-    What was answered before, because the same id was sent once already, has the answer that it got then: who tries again after
-    a failure learns what came of it.
+    What was answered before, because the same id was sent once already, has the answer that it got
+    then: who tries again after a failure learns what came of it.
 
     Args:
         where: Which log.
@@ -40,7 +42,9 @@ async def propose(where: Where, inputs: Sequence[AnyInput], source: str, *, wait
         if wait:
             async for steps in read_steps(streams.log, reader):
                 for step in steps:
-                    before = _answers(step.events, missing) | before  # the first answer is the one that counts
+                    before = (
+                        _answers(step.events, missing) | before
+                    )  # the first answer is the one that counts
         positions: list[int] = []
         for begin in range(0, len(inputs), BATCH):
             positions += await streams.inbox.propose(inputs[begin : begin + BATCH], source)
@@ -48,7 +52,10 @@ async def propose(where: Where, inputs: Sequence[AnyInput], source: str, *, wait
         if wait:
             with remark(REMARK_S, UNANSWERED) as heard:
                 answers = await answered(streams.log, reader, inputs, heard) | before
-    return [(position, answers.get(one.proposal, "")) for one, position in zip(inputs, positions, strict=True)]
+    return [
+        (position, answers.get(one.proposal, ""))
+        for one, position in zip(inputs, positions, strict=True)
+    ]
 
 
 @contextmanager

@@ -43,34 +43,46 @@ async def run(  # noqa: PLR0913 - the options of a command
 ) -> int:
     """Run the scheduler until it is told to stop: follow the log, and lead where nobody else does.
 
-    Any number of processes may run on one log. Each cluster partition has one leader; the others stand by with a warm state. On
-    Kafka the partitions are spread over the processes by a consumer group. SIGTERM and Ctrl-C end it in order, so that another
-    leads at once; SIGKILL does no harm either. It goes on by itself when a broker was away. A damaged log is left alone, and
-    the process ends with code 3 when none is left.
+    Any number of processes may run on one log. Each cluster partition has one leader; the others
+    stand by with a warm state. On Kafka the partitions are spread over the processes by a consumer
+    group. SIGTERM and Ctrl-C end it in order, so that another leads at once; SIGKILL does no harm
+    either. It goes on by itself when a broker was away. A damaged log is left alone, and the
+    process ends with code 3 when none is left.
 
     **Examples**
 
     `evsched run`
 
-    `evsched run --log kafka://localhost:9092/cluster --create-topics --partitions 4 --log-format json`
+    `evsched run --log kafka://localhost:9092/cluster --create-topics --partitions 4 --log-format
+    json`
 
     Args:
         where: Which log. The embedded log is made when it is missing.
-        partitions: How many cluster partitions there are; those of the topic by default, 1 on the embedded log.
+        partitions: How many cluster partitions there are; those of the topic by default, 1 on the
+            embedded log.
         create_topics: Make the topics when they are missing; by default they must be there.
-        snapshots: Folder for snapshots of the state, so that a restart is quick; one in your data directory by default.
-        ready_file: A file that exists as long as every cluster partition is led or followed, and says by whom; for health checks.
-        log_format: How this process tells what it does, on the standard error: for people or for machines.
+        snapshots: Folder for snapshots of the state, so that a restart is quick; one in your data
+            directory by default.
+        ready_file: A file that exists as long as every cluster partition is led or followed, and
+            says by whom; for health checks.
+        log_format: How this process tells what it does, on the standard error: for people or for
+            machines.
         verbose: Tell of every step.
         address: Where this process can be reached; `evsched status` shows it.
         heartbeat: Seconds between two signs of life of a leader.
         lease: Seconds without one after which a leader counts as gone.
-        checkpoint_every: Events between two digests of the state in the log, by which every reader checks its own.
+        checkpoint_every: Events between two digests of the state in the log, by which every reader
+            checks its own.
     """
     if not __debug__:
-        raise CommandError("python: runs with -O, expected without: the Kafka client guards its state by assertions")
+        raise CommandError(
+            "python: runs with -O, expected without: the Kafka client guards its state by assertions"
+        )
     if not 0 < heartbeat < lease / 2:
-        raise CommandError(f"--heartbeat {heartbeat}: expected more than 0 and less than half of --lease {lease}", MISUSE)
+        raise CommandError(
+            f"--heartbeat {heartbeat}: expected more than 0 and less than half of --lease {lease}",
+            MISUSE,
+        )
     if partitions is not None and partitions < 1:
         raise CommandError(f"--partitions: found {partitions}, expected 1 or more", MISUSE)
     configure(log_format, verbose=verbose)
@@ -87,11 +99,18 @@ async def run(  # noqa: PLR0913 - the options of a command
 
 
 async def _prepare(
-    where: Reach, partitions: int | None, pace: Pace, folder: Path, stack: AsyncExitStack, *, create: bool
+    where: Reach,
+    partitions: int | None,
+    pace: Pace,
+    folder: Path,
+    stack: AsyncExitStack,
+    *,
+    create: bool,
 ) -> Service:
     """Return the service over streams that are there and set up rightly; the stack closes them."""
     url, security = where.url, where.security
-    # An address that is not understood is misuse, whatever else is wrong; the last partition brings those before it with it.
+    # An address that is not understood is misuse, whatever else is wrong; the last partition brings
+    # those before it with it.
     async with open_streams(url, (partitions or 1) - 1, security) as last:
         if create or url.startswith("sqlite:"):
             await last.log.create()

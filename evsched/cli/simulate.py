@@ -10,9 +10,16 @@ from cyclopts import Parameter
 
 from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, paper, say, say_error
 from evsched.cli.options import Json
-from replays.compare import differences
-from replays.scenario import SUFFIXES, Expectation, Observation, Scenario, ScenarioError, read_scenario
-from replays.simulate import simulate as run_scenario
+from replays.scenarios.compare import differences
+from replays.scenarios.scenario import (
+    SUFFIXES,
+    Expectation,
+    Observation,
+    Scenario,
+    ScenarioError,
+    read_scenario,
+)
+from replays.scenarios.simulate import simulate as run_scenario
 
 
 def simulate(
@@ -24,8 +31,9 @@ def simulate(
 ) -> int:
     """Run scenario files on a virtual clock and compare what is decided with what they expect.
 
-    No broker, no cluster and no wall clock is involved, so a queue configuration can be tested in CI before it is applied.
-    Exits 1 when a decision differs from the file's expectation, 2 when a file breaks the format.
+    No broker, no cluster and no wall clock is involved, so a queue configuration can be tested in
+    CI before it is applied. Exits 1 when a decision differs from the file's expectation, 2 when a
+    file breaks the format.
 
     **Examples**
 
@@ -35,7 +43,8 @@ def simulate(
 
     Args:
         files: Scenario files (JSON or YAML), or folders of them.
-        json: Print one document a scenario: its decisions, who waits, and the digest of the final state.
+        json: Print one document a scenario: its decisions, who waits, and the digest of the final
+            state.
         against: Compare with what must come out, or with what another scheduler was observed to do.
     """
     broken = differing = 0
@@ -58,7 +67,9 @@ def simulate(
         for difference in found:
             say(f"{path}: {difference}")
     if len(paths) > 1:
-        say(f"{len(paths)} scenarios: {len(paths) - broken - differing} as expected, {differing} differ, {broken} refused")
+        say(
+            f"{len(paths)} scenarios: {len(paths) - broken - differing} as expected, {differing} differ, {broken} refused"
+        )
     return MISUSE if broken else NO if differing else DONE
 
 
@@ -73,11 +84,18 @@ def _paths(files: Sequence[Path]) -> Iterator[Path]:
             yield path
 
 
-def _show(scenario: Scenario, document: dict[str, Any], wanted: Expectation | Observation | None, found: Sequence[str]) -> None:
+def _show(
+    scenario: Scenario,
+    document: dict[str, Any],
+    wanted: Expectation | Observation | None,
+    found: Sequence[str],
+) -> None:
     """Print a scenario's decisions as a table."""
     from evsched.cli.timeline import decision_table  # noqa: PLC0415 - rich costs time that --json need not pay
 
     verdict = "nothing expected" if wanted is None else "differs" if found else "as expected"
     console = paper()
     console.print(decision_table(scenario.name, document["decisions"]))
-    console.print(f"waiting: {', '.join(document['pending']) or 'nobody'}; digest {document['digest'][:16]}; {verdict}\n")
+    console.print(
+        f"waiting: {', '.join(document['pending']) or 'nobody'}; digest {document['digest'][:16]}; {verdict}\n"
+    )

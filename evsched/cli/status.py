@@ -33,8 +33,9 @@ SHOWN = 20
 async def status(*, where: Where = HERE, json: Json = False) -> None:
     """Show what the scheduler knows, rebuilt from the log.
 
-    Who leads and how many proposals it has not answered yet, the queues, the timers that run, quota actions that helped nobody,
-    and the digest of it all. Two readers of one log show the same digest.
+    Who leads and how many proposals it has not answered yet, the queues, the timers that run, quota
+    actions that helped nobody, and the digest of it all. Two readers of one log show the same
+    digest.
 
     **Examples**
 
@@ -63,7 +64,8 @@ class Observed(Warm):
     """A state, and what a person should know of how it came about.
 
     Attributes:
-        unhelpful: The latest quota enforcement of each queue, where it preempted nobody, with its time.
+        unhelpful: The latest quota enforcement of each queue, where it preempted nobody, with its
+            time.
     """
 
     def __init__(self) -> None:
@@ -118,7 +120,15 @@ def _facts(warm: Observed, beat: Heartbeat | None, lag: int | None) -> dict[str,
             for one in sorted(state.timers.armed.values(), key=lambda one: (one.due, one.id))
         ],
         "unhelpful": [
-            {"queue": queue, "time": time, **{name: value for name, value in msgspec.to_builtins(event).items() if name in _KEPT}}
+            {
+                "queue": queue,
+                "time": time,
+                **{
+                    name: value
+                    for name, value in msgspec.to_builtins(event).items()
+                    if name in _KEPT
+                },
+            }
             for queue, (time, event) in warm.unhelpful.items()
         ],
     }
@@ -130,7 +140,8 @@ _KEPT = frozenset({"seq", "reason", "target", "unmet"})
 def _queue(engine: Engine, queue: Queue) -> dict[str, Any]:
     """Return what a queue uses, waits for, is guaranteed and may use at most, by resource; an absent limit is unset.
 
-    For Kueue: its nominal quota, and for a cohort the quota with what those below it lend, and how much may be borrowed.
+    For Kueue: its nominal quota, and for a cohort the quota with what those below it lend, and how
+    much may be borrowed.
     """
     names = engine.state.types.names
 
@@ -152,8 +163,15 @@ def _queue(engine: Engine, queue: Queue) -> dict[str, Any]:
     quota = queue.quota
     if quota is None:
         return row | {"guaranteed": limits(queue.guaranteed), "max": limits(queue.maximum)}
-    row |= {"nominal": limits(quota.nominal), "quota": limits(quota.subtree), "borrowing_limit": limits(quota.borrowing)}
-    if isinstance(engine.state.configuration, KueueSpec) and engine.state.configuration.fair_sharing:
+    row |= {
+        "nominal": limits(quota.nominal),
+        "quota": limits(quota.subtree),
+        "borrowing_limit": limits(quota.borrowing),
+    }
+    if (
+        isinstance(engine.state.configuration, KueueSpec)
+        and engine.state.configuration.fair_sharing
+    ):
         row |= {"share": shares.status(quota, quota.usage)}
     return row
 
@@ -169,7 +187,11 @@ def _show(facts: dict[str, Any]) -> None:
         if isinstance(value, list):
             continue
         moment = name in {"time", "next_due", "last_heartbeat"} and value
-        known = {None: "-", "": "-", True: "yes", False: "no"} if isinstance(value, bool | str | None) else {}
+        known = (
+            {None: "-", "": "-", True: "yes", False: "no"}
+            if isinstance(value, bool | str | None)
+            else {}
+        )
         shown = rfc3339(value) if moment else known.get(value, str(value))
         if name == "last_heartbeat" and value:
             shown += f" ({max(0, SystemClock().now() - value) // 1000} s ago by the clock of this machine)"
@@ -197,13 +219,30 @@ def _table(queues: list[dict[str, Any]]) -> Table:
     entitled = KUEUE if kueue else YUNIKORN
     headings = [name.replace("_", " ") for name in entitled]
     table = Table(
-        "queue", *(("share",) if fair else ()), "resource", "used", "leaving", "waiting", *headings, show_edge=False, box=None
+        "queue",
+        *(("share",) if fair else ()),
+        "resource",
+        "used",
+        "leaving",
+        "waiting",
+        *headings,
+        show_edge=False,
+        box=None,
     )
     for queue in queues:
-        kinds = sorted({name for column in ("used", "pending", *entitled) for name in queue.get(column, {})}) or [""]
+        kinds = sorted(
+            {name for column in ("used", "pending", *entitled) for name in queue.get(column, {})}
+        ) or [""]
         for number, kind in enumerate(kinds):
-            row = [queue.get(column, {}).get(kind) for column in ("used", "preempting", "pending", *entitled)]
-            texts = ["-" if one is None else format_amount(kind.rpartition("/")[2], one) for one in row]
-            share = (str(queue["share"]) if not number and "share" in queue else "",) if fair else ()
+            row = [
+                queue.get(column, {}).get(kind)
+                for column in ("used", "preempting", "pending", *entitled)
+            ]
+            texts = [
+                "-" if one is None else format_amount(kind.rpartition("/")[2], one) for one in row
+            ]
+            share = (
+                (str(queue["share"]) if not number and "share" in queue else "",) if fair else ()
+            )
             table.add_row("" if number else escape(queue["queue"]), *share, escape(kind), *texts)
     return table

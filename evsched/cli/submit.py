@@ -31,8 +31,9 @@ async def submit(
 ) -> int:
     """Propose events from a file of JSON lines to the scheduler; `-` reads the standard input.
 
-    Each line is an input as the log shows it, without `seq`. A line without a `proposal` id gets one; give your own, and sending
-    the same file again changes nothing. All lines are read before the first is sent, so a broken one sends nothing.
+    Each line is an input as the log shows it, without `seq`. A line without a `proposal` id gets
+    one; give your own, and sending the same file again changes nothing. All lines are read before
+    the first is sent, so a broken one sends nothing.
 
     **Examples**
 
@@ -53,7 +54,10 @@ async def submit(
     for proposed, (position, answer) in zip(inputs, answers, strict=True):
         refused += wait and answer != ACCEPTED
         if json:
-            emit({"proposal": proposed.proposal, "position": position} | ({"answer": answer} if wait else {}))
+            emit(
+                {"proposal": proposed.proposal, "position": position}
+                | ({"answer": answer} if wait else {})
+            )
         elif wait and answer != ACCEPTED:
             say(f"{proposed.proposal}: refused: {answer}")
     say(f"{len(inputs)} proposed" + (f", {refused} refused" if wait else ""))

@@ -21,7 +21,7 @@ _STYLES = {
 
 
 def decision_table(title: str, decisions: Iterable[Mapping[str, Any]]) -> Table:
-    """Return a table of decision documents, as `replays.simulate` makes them."""
+    """Return a table of decision documents, as `replays.scenarios.simulate` makes them."""
     table = Table(title=Text(title), title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("at", justify="right", no_wrap=True)
     table.add_column("decision", no_wrap=True)
@@ -32,7 +32,9 @@ def decision_table(title: str, decisions: Iterable[Mapping[str, Any]]) -> Table:
             continue
         kind = str(decision["type"])
         about, why = described(decision)
-        table.add_row(f"{decision['at']} s", Text(kind, style=_STYLES.get(kind, "")), Text(about), Text(why))
+        table.add_row(
+            f"{decision['at']} s", Text(kind, style=_STYLES.get(kind, "")), Text(about), Text(why)
+        )
     return table
 
 
@@ -40,11 +42,19 @@ def described(decision: Mapping[str, Any]) -> tuple[str, str]:
     """Return whom a decision is about, and why it was taken."""
     if decision["type"] == "ApplicationPlaced":
         return f"{decision['application']} in {decision['queue']}", _why(decision, ())
-    subject = str(decision.get("ask") or decision.get("queue") or decision.get("allocation") or decision.get("application") or "")
+    subject = str(
+        decision.get("ask")
+        or decision.get("queue")
+        or decision.get("allocation")
+        or decision.get("application")
+        or ""
+    )
     if decision.get("node"):
         subject += f" on {decision['node']}"
     if decision.get("flavors"):
-        subject += " with " + ", ".join(f"{resource}: {flavor}" for resource, flavor in sorted(decision["flavors"].items()))
+        subject += " with " + ", ".join(
+            f"{resource}: {flavor}" for resource, flavor in sorted(decision["flavors"].items())
+        )
     victims = decision.get("victims") or ()
     if victims:
         subject += " ← " + ", ".join(_victim(victim) for victim in victims)
@@ -71,4 +81,3 @@ def _why(decision: Mapping[str, Any], victims: Iterable[Any]) -> str:
     if decision.get("rule"):
         parts.append(f"placement rule {decision['rule']}")
     return "; ".join(parts)
-

@@ -12,12 +12,16 @@ from evsched.cli.answers import CommandError, emit, say
 from evsched.cli.logs import Reach, as_command_error
 from evsched.cli.options import Json
 
-app = App(name="topics", help="Make the topics of a log, and verify that nothing in them is ever lost.")
+app = App(
+    name="topics", help="Make the topics of a log, and verify that nothing in them is ever lost."
+)
 
 HERE = Reach()
 """The default log."""
 
-Partitions = Annotated[int, Parameter(name="--partitions", help="How many cluster partitions the log has.")]
+Partitions = Annotated[
+    int, Parameter(name="--partitions", help="How many cluster partitions the log has.")
+]
 
 
 @app.command

@@ -13,8 +13,8 @@ from evsched.cli.cells import printable, table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import Known, MomentText, Snapshots, end_of, history_of, meter, moment_of
-from replays.moments import format_time
-from replays.verify import Difference, Outcome, verify_log
+from replays.checking.verify import Difference, Outcome, verify_log
+from replays.history.moments import format_time
 
 
 async def verify(
@@ -27,8 +27,9 @@ async def verify(
 ) -> int:
     """Decide the whole log again and compare, event by event, with what it holds.
 
-    Exits 0 when nothing differs, 1 at the first difference, which is shown with both versions and the state around it, and 3
-    when the log is damaged, with the place. An empty log proves nothing: exit 1.
+    Exits 0 when nothing differs, 1 at the first difference, which is shown with both versions and
+    the state around it, and 3 when the log is damaged, with the place. An empty log proves nothing:
+    exit 1.
 
     **Examples**
 
@@ -36,7 +37,8 @@ async def verify(
 
     `evsched verify --log monday.jsonl.zst --json`
 
-    `evsched verify --from 500000`: what came before is taken as it is, from a snapshot where there is one
+    `evsched verify --from 500000`: what came before is taken as it is, from a snapshot where there
+    is one
 
     Args:
         where: Which log.
@@ -48,7 +50,9 @@ async def verify(
     moment = moment_of(start)
     async with history_of(where, snapshots) as history:
         with meter("deciding again", await end_of(history.log)) as advance:
-            outcome = await verify_log(history, moment, lambda step: advance(step.head.position), known or ())
+            outcome = await verify_log(
+                history, moment, lambda step: advance(step.head.position), known or ()
+            )
     if json:
         emit(_document(outcome))
     else:
@@ -74,7 +78,9 @@ def _document(outcome: Outcome) -> dict[str, Any]:
         "ignored": outcome.ignored,
         "difference": difference,
         "around": outcome.around,
-        "damage": None if damage is None else {"position": damage.position, "reason": damage.reason},
+        "damage": None
+        if damage is None
+        else {"position": damage.position, "reason": damage.reason},
     }
 
 
@@ -88,18 +94,25 @@ def _show(outcome: Outcome) -> None:
             console.print(table(rows, f"{kind} before it"))
     elif outcome.damage is None:
         count = head.next_seq - outcome.first
-        print(f"{count} events decided again, from {outcome.first} to {head.next_seq - 1}: no difference")
+        print(
+            f"{count} events decided again, from {outcome.first} to {head.next_seq - 1}: no difference"
+        )
         print(f"log {head.log_id} ends with frame {head.frame}, hash {head.hash}")
     if outcome.ignored:
         say(f"{outcome.ignored} void frames passed over")
 
 
 def _show_difference(difference: Difference) -> None:
-    print(f"event {difference.seq} in frame {difference.frame} at {format_time(difference.time)} differs")
+    print(
+        f"event {difference.seq} in frame {difference.frame} at {format_time(difference.time)} differs"
+    )
     print(f"  recorded: {_event(difference.recorded)}")
     print(f"  decided:  {difference.error or _event(difference.decided)}")
     if difference.recorded is not None and type(difference.recorded) is type(difference.decided):
-        ours, theirs = msgspec.to_builtins(difference.decided), msgspec.to_builtins(difference.recorded)
+        ours, theirs = (
+            msgspec.to_builtins(difference.decided),
+            msgspec.to_builtins(difference.recorded),
+        )
         names = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
         print(f"  differs in: {', '.join(names)}")
 

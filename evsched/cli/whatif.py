@@ -11,15 +11,15 @@ from cyclopts import Parameter
 from evsched.cli.answers import NO, CommandError, emit, paper, say, talk
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
-from replays.moments import MomentInvalid, parse_moment
+from replays.history.moments import MomentInvalid, parse_moment
 
 if TYPE_CHECKING:
     from events.chain import Step
     from events.configuration import Configuration
     from events.vocabulary import AskSubmitted
-    from replays.history import History
-    from replays.moments import Moment
-    from replays.whatif import Report
+    from replays.checking.whatif import Report
+    from replays.history.moments import Moment
+    from replays.history.rebuild import History
 
 CHANGES_SHOWN = 50
 Time = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
@@ -41,7 +41,9 @@ def _load(path: Path, partition: str) -> Configuration:
         raise CommandError(str(error)) from error
     for fault in loaded.warnings:
         say(f"warning: {fault}")
-    found = [one for one in loaded.configurations if one.partition == partition] or list(loaded.configurations)
+    found = [one for one in loaded.configurations if one.partition == partition] or list(
+        loaded.configurations
+    )
     if len(found) != 1:
         names = ", ".join(one.partition for one in loaded.configurations)
         message = f"configuration {path}: holds partitions {names}, expected one called {partition}"
@@ -59,8 +61,8 @@ async def whatif(
 ) -> int:
     """Run the recorded inputs under another configuration and show what would have been different; exits 1 when anything would.
 
-    The configuration takes the place of the one in force at --from; without --from, of the one that was applied last.
-    Configurations that were applied later on stay as recorded.
+    The configuration takes the place of the one in force at --from; without --from, of the one that
+    was applied last. Configurations that were applied later on stay as recorded.
 
     **Examples**
 
@@ -75,8 +77,8 @@ async def whatif(
         last: Moment up to which the log is taken.
         json: One document.
     """
-    from replays.history import History  # noqa: PLC0415
-    from replays.whatif import ConfigurationRefused, NotTried  # noqa: PLC0415
+    from replays.checking.whatif import ConfigurationRefused, NotTried  # noqa: PLC0415
+    from replays.history.rebuild import History  # noqa: PLC0415
 
     async with log_of(where) as opened:
         history = History(opened)
@@ -86,7 +88,9 @@ async def whatif(
         except ConfigurationRefused as error:
             raise CommandError(f"{config}: would be refused: {error}") from error
         except NotTried as error:
-            raise CommandError(f"{config}: was not tried: in this part of the log {error}") from error
+            raise CommandError(
+                f"{config}: was not tried: in this part of the log {error}"
+            ) from error
     if json:
         emit(report)
     else:
@@ -97,7 +101,7 @@ async def whatif(
 async def _last_configuration(history: History) -> Moment:
     """Return the moment before the last configuration was applied: the step that applies it is the first of the run."""
     from events.vocabulary import ConfigurationApplied  # noqa: PLC0415
-    from replays.moments import Moment  # noqa: PLC0415
+    from replays.history.moments import Moment  # noqa: PLC0415
 
     seq = 0
     async for step in history.steps():
@@ -107,17 +111,20 @@ async def _last_configuration(history: History) -> Moment:
 
 
 async def _run(history: History, config: Path, begin: Moment, end: Moment | None) -> Report:
-    from replays.explain import copy  # noqa: PLC0415
-    from replays.whatif import WhatIf, median_eviction_ms  # noqa: PLC0415
+    from replays.checking.whatif import WhatIf, median_eviction_ms  # noqa: PLC0415
+    from replays.explaining.explain import copy  # noqa: PLC0415
 
     recorded, reader = await history.boundary(begin)
     end_time = None
     if end is not None:
-        end_time = end.time if end.before_end_ms is None else await history.end_time() - end.before_end_ms
+        end_time = (
+            end.time if end.before_end_ms is None else await history.end_time() - end.before_end_ms
+        )
     steps: list[Step] = []
     async for step in history.steps(reader):
         if end is not None and (
-            (end.seq is not None and step.head.next_seq - 1 > end.seq) or (end_time is not None and step.time > end_time)
+            (end.seq is not None and step.head.next_seq - 1 > end.seq)
+            or (end_time is not None and step.time > end_time)
         ):
             break
         steps.append(step)
@@ -128,7 +135,15 @@ async def _run(history: History, config: Path, begin: Moment, end: Moment | None
 
     console = talk()
     quiet = not console.is_terminal
-    return run.run(track(steps, description="taking the steps again", console=console, transient=True, disable=quiet))
+    return run.run(
+        track(
+            steps,
+            description="taking the steps again",
+            console=console,
+            transient=True,
+            disable=quiet,
+        )
+    )
 
 
 def _print(report: Report) -> None:
@@ -147,7 +162,14 @@ def _print(report: Report) -> None:
     console.print(f"{len(report.changes)} decisions differ in {report.steps} steps.")
     table = Table(title_justify="left", show_edge=False, pad_edge=False)
     entitled = "nominal quota" if report.format == "kueue" else "guarantee"
-    for name in ("queue", "bound", "waited s", "preemptions", "victims", f"below {entitled} (amount x s)"):
+    for name in (
+        "queue",
+        "bound",
+        "waited s",
+        "preemptions",
+        "victims",
+        f"below {entitled} (amount x s)",
+    ):
         table.add_column(name, justify="left" if name == "queue" else "right")
     for queue in dict.fromkeys((*report.recorded, *report.supposed)):
         pair = report.recorded.get(queue), report.supposed.get(queue)
@@ -157,15 +179,24 @@ def _print(report: Report) -> None:
         ]
         cells[1] = _change(*((one.waited_ms // 1000) if one is not None else 0 for one in pair))
         unmet = [
-            ", ".join(f"{format_amount(name, amount // 1000)} {name}" for name, amount in sorted(one.unmet.items()))
+            ", ".join(
+                f"{format_amount(name, amount // 1000)} {name}"
+                for name, amount in sorted(one.unmet.items())
+            )
             if one is not None and one.unmet
             else "0"
             for one in pair
         ]
-        table.add_row(Text(queue), *cells, unmet[0] if unmet[0] == unmet[1] else f"{unmet[0]} → {unmet[1]}")
+        table.add_row(
+            Text(queue), *cells, unmet[0] if unmet[0] == unmet[1] else f"{unmet[0]} → {unmet[1]}"
+        )
     console.print(table)
     for change in report.changes[:CHANGES_SHOWN]:
-        console.print(Text(f"  {change.subject} {change.kind}: {_moment_of(change.recorded)} → {_moment_of(change.supposed)}"))
+        console.print(
+            Text(
+                f"  {change.subject} {change.kind}: {_moment_of(change.recorded)} → {_moment_of(change.supposed)}"
+            )
+        )
     if len(report.changes) > CHANGES_SHOWN:
         say(f"{len(report.changes) - CHANGES_SHOWN} more differences; --json shows all")
     say(
@@ -180,7 +211,7 @@ def _change(before: int, after: int) -> str:
 
 
 def _moment_of(text: str | None) -> str:
-    from replays.moments import format_time  # noqa: PLC0415
+    from replays.history.moments import format_time  # noqa: PLC0415
 
     if text is None:
         return "not"
@@ -191,9 +222,10 @@ def _moment_of(text: str | None) -> str:
 async def plan(ask: Path, /, *, where: Where = HERE, json: Json = False) -> int:
     """Say what would become of an ask if it were submitted now: where it would run and at whose cost. Nothing is written.
 
-    The file holds one ask in YAML or JSON, with the fields of AskSubmitted: `ask`, `queue`, `resources`, … Amounts are numbers
-    in base units (millicores, bytes) or quantities as in queues.yaml (`"2"`, `"500m"`, `"4Gi"`).
-    Exits 1 when it would wait. Its preemption delay counts as past.
+    The file holds one ask in YAML or JSON, with the fields of AskSubmitted: `ask`, `queue`,
+    `resources`, … Amounts are numbers in base units (millicores, bytes) or quantities as in
+    queues.yaml (`"2"`, `"500m"`, `"4Gi"`). Exits 1 when it would wait. Its preemption delay counts
+    as past.
 
     **Example**
 
@@ -204,9 +236,9 @@ async def plan(ask: Path, /, *, where: Where = HERE, json: Json = False) -> int:
         where: Which log.
         json: One document.
     """
-    from replays.history import History  # noqa: PLC0415
-    from replays.moments import END  # noqa: PLC0415
-    from replays.planning import plan_ask  # noqa: PLC0415
+    from replays.explaining.plan import plan_ask  # noqa: PLC0415
+    from replays.history.moments import END  # noqa: PLC0415
+    from replays.history.rebuild import History  # noqa: PLC0415
 
     proposed = _ask(ask)
     async with log_of(where) as opened:
@@ -218,7 +250,9 @@ async def plan(ask: Path, /, *, where: Where = HERE, json: Json = False) -> int:
         console = paper()
         console.print(found.summary)
         for victim in found.victims:
-            console.print(f"  {victim.id} of {victim.queue} would have to go: {victim.reason}", markup=False)
+            console.print(
+                f"  {victim.id} of {victim.queue} would have to go: {victim.reason}", markup=False
+            )
         for line in found.unblock:
             console.print(f"  {line}", markup=False)
     return 0 if found.outcome in ("bound", "preempts") else NO

@@ -1,9 +1,10 @@
 """What a new configuration would do, said before it is applied.
 
-The difference is made from the two configurations and, where there is one, from the state that the new one would meet: what is
-there to be enforced, held up or left above a limit depends on what runs. Nothing is decided here a second time: the new
-configuration is installed in a copy of the state, the leader's own checks say whether it would be refused, and
-`evsched.core.yunikorn.quota` says what happens to timers.
+The difference is made from the two configurations and, where there is one, from the state that the
+new one would meet: what is there to be enforced, held up or left above a limit depends on what
+runs. Nothing is decided here a second time: the new configuration is installed in a copy of the
+state, the leader's own checks say whether it would be refused, and `evsched.core.yunikorn.quota`
+says what happens to timers.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a configuration would change.
 
     Attributes:
-        refused: Why the leader would refuse it; None: it would not. When it would, nothing is said of the state.
+        refused: Why the leader would refuse it; None: it would not. When it would, nothing is said
+            of the state.
         added, removed: Subjects that only the new or only the old one has.
         changed: Fields of the others, in the order of the new configuration.
         timers: Of quota enforcement, those that start or end.
@@ -103,12 +105,16 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         yield from (f"{subject}: added" for subject in self.added)
         yield from (f"{subject}: removed" for subject in self.removed)
         for one in self.changed:
-            before, after = ("not set" if text is None else text for text in (one.before, one.after))
+            before, after = (
+                "not set" if text is None else text for text in (one.before, one.after)
+            )
             yield f"{one.subject}: {one.field} {before} → {after}"
         for timer in self.timers:
             yield f"queue {timer.queue}: quota enforcement {timer.action}: {timer.reason}"
         for above in self.above:
-            used, maximum = (format_amount(above.resource, amount) for amount in (above.used, above.maximum))
+            used, maximum = (
+                format_amount(above.resource, amount) for amount in (above.used, above.maximum)
+            )
             yield f"queue {above.queue}: uses {above.resource} {used}, above its maximum {maximum}"
         together: dict[tuple[str, str], list[str]] = {}
         for held in self.held_up:
@@ -118,7 +124,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
             yield f"{who}: cannot be bound any more: {reason}"
 
 
-def describe(old: Configuration | None, new: Configuration, state: State | None = None) -> Difference:
+def describe(
+    old: Configuration | None, new: Configuration, state: State | None = None
+) -> Difference:
     """Return what a configuration would do.
 
     Args:
@@ -144,23 +152,35 @@ def describe(old: Configuration | None, new: Configuration, state: State | None 
     trial = snapshot.decode(snapshot.encode(base), base.time)
     trees.install(trial, new)
     return msgspec.structs.replace(
-        found, timers=tuple(_timers(base, trial)), held_up=tuple(_held_up(base, trial)), above=tuple(_above(trial))
+        found,
+        timers=tuple(_timers(base, trial)),
+        held_up=tuple(_held_up(base, trial)),
+        above=tuple(_above(trial)),
     )
 
 
-def _changed(before: Mapping[str, Mapping[str, str]], after: Mapping[str, Mapping[str, str]]) -> Iterator[Changed]:
+def _changed(
+    before: Mapping[str, Mapping[str, str]], after: Mapping[str, Mapping[str, str]]
+) -> Iterator[Changed]:
     for subject, fields in after.items():
         known = before.get(subject)
         if known is not None:
             for field in (*fields, *(field for field in known if field not in fields)):
                 if known.get(field) != fields.get(field):
-                    yield Changed(subject=subject, field=field, before=known.get(field), after=fields.get(field))
+                    yield Changed(
+                        subject=subject,
+                        field=field,
+                        before=known.get(field),
+                        after=fields.get(field),
+                    )
 
 
 def _timers(base: State, trial: State) -> Iterator[TimerChange]:
     armed = quota.armed(base)
     enabled = quota.is_enabled(trial.configuration)
-    for path, change in quota_timers.changes(quota.before(base), quota.before(trial), armed, enabled=enabled):
+    for path, change in quota_timers.changes(
+        quota.before(base), quota.before(trial), armed, enabled=enabled
+    ):
         starts: Literal["starts", "restarts"] = "restarts" if path in armed else "starts"
         action = "is cancelled" if change.delay_ms is None else starts
         # In a ClusterQueue the nominal quota stands in the place of a maximum.
@@ -183,7 +203,7 @@ def _above(trial: State) -> Iterator[Above]:
             yield Above(queue=path, resource=names[index], used=used, maximum=limits[index])
 
 
-# ---------------------------------------------------------------------------------------------------------- asks that wait
+# ----------------------------------------------------------------------------------- asks that wait
 
 
 def _held_up(base: State, trial: State) -> Iterator[HeldUp]:
@@ -193,7 +213,9 @@ def _held_up(base: State, trial: State) -> Iterator[HeldUp]:
         kind = (ask.application, ask.shape, ask.queue)
         if kind not in known:
             reason = _impossible(trial, ask)
-            known[kind] = None if reason is None or _impossible(base, base.asks[name]) is not None else reason
+            known[kind] = (
+                None if reason is None or _impossible(base, base.asks[name]) is not None else reason
+            )
         reason = known[kind]
         if reason is not None:
             yield HeldUp(ask=name, queue=ask.queue, reason=reason)
@@ -209,14 +231,24 @@ def _impossible(state: State, ask: Ask) -> str | None:
     application = state.applications[ask.application]
     names = state.types.names
     for queue in leaf.lineage:
-        limits = [(f"queue {queue.path}", {names[index]: most for index, most in queue.maximum.items()})]
-        limits += [(f"queue {queue.path}: {held.whom}", held.resources) for held in held_in(queue, application)]
+        limits = [
+            (f"queue {queue.path}", {names[index]: most for index, most in queue.maximum.items()})
+        ]
+        limits += [
+            (f"queue {queue.path}: {held.whom}", held.resources)
+            for held in held_in(queue, application)
+        ]
         for whose, most in limits:
             for index, amount in state.types.shapes[ask.shape].pairs:
                 limit = most.get(names[index])
                 if limit is not None and amount > limit:
-                    found, expected = format_amount(names[index], amount), format_amount(names[index], limit)
-                    return f"{whose} may use at most {names[index]} {expected}, {found} are asked for"
+                    found, expected = (
+                        format_amount(names[index], amount),
+                        format_amount(names[index], limit),
+                    )
+                    return (
+                        f"{whose} may use at most {names[index]} {expected}, {found} are asked for"
+                    )
     return None
 
 
@@ -229,4 +261,3 @@ def _beyond_cohort(state: State, leaf: Queue, ask: Ask) -> str | None:
             found, expected = format_amount(resource, amount), format_amount(resource, most)
             return f"ClusterQueue {leaf.path} could use at most {resource} {expected}, {found} are asked for"
     return None
-

@@ -1,7 +1,7 @@
 """A configuration as plain fields: by subject, in the words of its file format, values as people write them.
 
-Two configurations that mean the same have the same fields, whatever their files look like. What is not said is left out, so that
-a field that is there on one side alone was set or taken back.
+Two configurations that mean the same have the same fields, whatever their files look like. What is
+not said is left out, so that a field that is there on one side alone was set or taken back.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ Fields = dict[str, str]
 
 def fields_of(configuration: Configuration) -> dict[str, Fields]:
     """Return the fields of everything in a configuration, by subject, parents before their children."""
-    return _kueue(configuration) if isinstance(configuration, KueueSpec) else _yunikorn(configuration)
+    return (
+        _kueue(configuration) if isinstance(configuration, KueueSpec) else _yunikorn(configuration)
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------- YuniKorn
+# ----------------------------------------------------------------------------------------- YuniKorn
 
 
 def _yunikorn(spec: YunikornSpec) -> dict[str, Fields]:
@@ -63,8 +65,13 @@ def _partition(spec: YunikornSpec) -> Fields:
     fields |= _amounts("preemption.pace.resources", spec.pace.max_resources)
     # A weight of 1 is what a resource has that is not named.
     weights = {name: weight for name, weight in spec.node_sort_weights.items() if weight != 1000}  # noqa: PLR2004
-    fields |= {f"nodesortpolicy.resourceweights.{name}": _thousandths(weights[name]) for name in sorted(weights)}
-    fields |= {f"placementrules[{place}]": _rule(rule) for place, rule in enumerate(spec.placement_rules)}
+    fields |= {
+        f"nodesortpolicy.resourceweights.{name}": _thousandths(weights[name])
+        for name in sorted(weights)
+    }
+    fields |= {
+        f"placementrules[{place}]": _rule(rule) for place, rule in enumerate(spec.placement_rules)
+    }
     if spec.user_group_resolver:
         fields["usergroupresolver.type"] = spec.user_group_resolver
     return fields
@@ -72,12 +79,20 @@ def _partition(spec: YunikornSpec) -> Fields:
 
 def _queue(queue: QueueSpec) -> Fields:
     fields = {"kind": "parent" if queue.parent or queue.queues else "leaf"}
-    fields |= _amounts("resources.guaranteed", queue.guaranteed) | _amounts("resources.max", queue.maximum)
+    fields |= _amounts("resources.guaranteed", queue.guaranteed) | _amounts(
+        "resources.max", queue.maximum
+    )
     if queue.quota_preemption_delay_ms is not None:
-        fields["resources.quota.preemption.delay"] = format_duration(queue.quota_preemption_delay_ms)
+        fields["resources.quota.preemption.delay"] = format_duration(
+            queue.quota_preemption_delay_ms
+        )
     if queue.max_applications:
         fields["maxapplications"] = str(queue.max_applications)
-    fields |= {name: text for name, text in (("submitacl", queue.submit_acl), ("adminacl", queue.admin_acl)) if text}
+    fields |= {
+        name: text
+        for name, text in (("submitacl", queue.submit_acl), ("adminacl", queue.admin_acl))
+        if text
+    }
     fields |= {f"properties.{key}": queue.properties[key] for key in sorted(queue.properties)}
     if queue.template is not None:
         template = queue.template
@@ -85,10 +100,15 @@ def _queue(queue: QueueSpec) -> Fields:
         fields |= _amounts("childtemplate.resources.guaranteed", template.guaranteed)
         fields |= _amounts("childtemplate.resources.max", template.maximum)
         if template.quota_preemption_delay_ms is not None:
-            fields["childtemplate.resources.quota.preemption.delay"] = format_duration(template.quota_preemption_delay_ms)
+            fields["childtemplate.resources.quota.preemption.delay"] = format_duration(
+                template.quota_preemption_delay_ms
+            )
         if template.max_applications:
             fields["childtemplate.maxapplications"] = str(template.max_applications)
-        fields |= {f"childtemplate.properties.{key}": template.properties[key] for key in sorted(template.properties)}
+        fields |= {
+            f"childtemplate.properties.{key}": template.properties[key]
+            for key in sorted(template.properties)
+        }
     for limit in queue.limits:
         fields |= _limit(limit)
     return fields
@@ -110,12 +130,17 @@ def _rule(rule: PlacementRuleSpec) -> str:
     words = [rule.name, *([rule.value] if rule.value else []), *(["create"] if rule.create else [])]
     if rule.filter is not None and (rule.filter.users or rule.filter.groups):
         words.append("allow" if rule.filter.allow else "deny")
-        words += [f"user {name}" for name in rule.filter.users] + [f"group {name}" for name in rule.filter.groups]
+        words += [f"user {name}" for name in rule.filter.users] + [
+            f"group {name}" for name in rule.filter.groups
+        ]
     return " ".join(words) + (f" below ({_rule(rule.parent)})" if rule.parent is not None else "")
 
 
 def _amounts(field: str, amounts: Amounts | None) -> Fields:
-    return {f"{field}.{name}": format_amount(name, amount) for name, amount in sorted((amounts or {}).items())}
+    return {
+        f"{field}.{name}": format_amount(name, amount)
+        for name, amount in sorted((amounts or {}).items())
+    }
 
 
 def _word(value: object) -> str:
@@ -127,17 +152,35 @@ def _thousandths(weight: int) -> str:
     return f"{whole}.{rest:03}".rstrip("0").rstrip(".")
 
 
-# ------------------------------------------------------------------------------------------------------------------- Kueue
+# -------------------------------------------------------------------------------------------- Kueue
 
 
 def _kueue(spec: KueueSpec) -> dict[str, Fields]:
-    kept = ("fair_sharing", "fair_strategies", "preempt_within_nominal", "recompute_on_overlap", "prioritize_non_borrowing")
+    kept = (
+        "fair_sharing",
+        "fair_strategies",
+        "preempt_within_nominal",
+        "recompute_on_overlap",
+        "prioritize_non_borrowing",
+    )
     found = {f"partition {spec.partition}": {name: _text(getattr(spec, name)) for name in kept}}
     found |= {f"ResourceFlavor {one.name}": _plain(one, ("name",)) for one in spec.flavors}
-    found |= {f"WorkloadPriorityClass {name}": {"value": str(value)} for name, value in sorted(spec.priority_classes.items())}
-    found |= {f"Cohort {one.name}": _plain(one, ("name", "groups")) | _groups(one.groups) for one in spec.cohorts}
-    found |= {f"ClusterQueue {one.name}": _plain(one, ("name", "groups")) | _groups(one.groups) for one in spec.cluster_queues}
-    found |= {f"LocalQueue {one.namespace}/{one.name}": _plain(one, ("name", "namespace")) for one in spec.local_queues}
+    found |= {
+        f"WorkloadPriorityClass {name}": {"value": str(value)}
+        for name, value in sorted(spec.priority_classes.items())
+    }
+    found |= {
+        f"Cohort {one.name}": _plain(one, ("name", "groups")) | _groups(one.groups)
+        for one in spec.cohorts
+    }
+    found |= {
+        f"ClusterQueue {one.name}": _plain(one, ("name", "groups")) | _groups(one.groups)
+        for one in spec.cluster_queues
+    }
+    found |= {
+        f"LocalQueue {one.namespace}/{one.name}": _plain(one, ("name", "namespace"))
+        for one in spec.local_queues
+    }
     return found
 
 
@@ -145,7 +188,9 @@ def _groups(groups: tuple[ResourceGroupSpec, ...]) -> Fields:
     """Return quotas by flavor and resource, and the order of the flavors, which is the order in which they are tried."""
     found: Fields = {}
     for group in groups:
-        found[f"flavors of {', '.join(sorted(group.resources))}"] = ", ".join(one.flavor for one in group.flavors)
+        found[f"flavors of {', '.join(sorted(group.resources))}"] = ", ".join(
+            one.flavor for one in group.flavors
+        )
         for one in group.flavors:
             for resource, quota in one.quotas.items():
                 field = f"quota {one.flavor}/{resource}"
@@ -172,11 +217,19 @@ def _plain(spec: msgspec.Struct, left_out: tuple[str, ...]) -> Fields:
         elif name == "quota_preemption_delay_ms":
             found["quota.preemption.delay"] = format_duration(value)
         elif name == "weight_nano":
-            found["weight"] = _thousandths(value // 10**6) if value % 10**6 == 0 else f"{value}/1000000000"
+            found["weight"] = (
+                _thousandths(value // 10**6) if value % 10**6 == 0 else f"{value}/1000000000"
+            )
         else:
             found[name] = _text(value)
     return found
 
 
 def _text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else _word(value) if isinstance(value, bool) else str(value)
+    return (
+        ", ".join(map(str, value))
+        if isinstance(value, tuple)
+        else _word(value)
+        if isinstance(value, bool)
+        else str(value)
+    )

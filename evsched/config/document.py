@@ -1,11 +1,13 @@
 """Documents as trees of nodes that know their place.
 
-A node keeps the text of a scalar as it was written beside the kind that YAML 1.1 gives it, so that whoever reads it by a schema
-decides what it means: `no`, `010` and `12:30:00` are traps only for a reader that takes YAML's word for it.
+A node keeps the text of a scalar as it was written beside the kind that YAML 1.1 gives it, so that
+whoever reads it by a schema decides what it means: `no`, `010` and `12:30:00` are traps only for a
+reader that takes YAML's word for it.
 
-Documents come from untrusted hands. What makes YAML dangerous is refused on the way: anchors and aliases (a few hundred bytes
-that stand for millions of nodes), tags, duplicate keys (the last one would win silently), size and depth beyond a bound. The
-tree is built from the parser's events with a stack of our own, so that no nesting can exhaust the interpreter's.
+Documents come from untrusted hands. What makes YAML dangerous is refused on the way: anchors and
+aliases (a few hundred bytes that stand for millions of nodes), tags, duplicate keys (the last one
+would win silently), size and depth beyond a bound. The tree is built from the parser's events with
+a stack of our own, so that no nesting can exhaust the interpreter's.
 """
 
 from __future__ import annotations
@@ -72,7 +74,9 @@ class Node:
             case "null":
                 return "nothing"
             case "text":
-                return repr(self.text if len(self.text) <= MAX_DEPTH else self.text[:MAX_DEPTH] + "…")
+                return repr(
+                    self.text if len(self.text) <= MAX_DEPTH else self.text[:MAX_DEPTH] + "…"
+                )
             case kind:
                 return f"the {kind if kind != 'other' else 'date'} {self.text}"
 
@@ -81,20 +85,27 @@ def parse_yaml(text: str, source: str) -> tuple[Node, ...]:
     """Return the documents of a YAML (or JSON) text, empty ones left out.
 
     Raises:
-        ConfigurationError: The text is too large, no YAML, nested too deeply, or uses anchors, aliases, tags or a key twice.
+        ConfigurationError: The text is too large, no YAML, nested too deeply, or uses anchors,
+            aliases, tags or a key twice.
     """
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
-        raise ConfigurationError((Fault(source, 0, "", f"found {size} bytes, expected at most {MAX_BYTES}"),))
+        raise ConfigurationError(
+            (Fault(source, 0, "", f"found {size} bytes, expected at most {MAX_BYTES}"),)
+        )
     builder = _Builder(source)
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise ConfigurationError((Fault(source, mark.line + 1 if mark else 0, "", f"is no YAML: {error.problem}"),)) from error
+        raise ConfigurationError(
+            (Fault(source, mark.line + 1 if mark else 0, "", f"is no YAML: {error.problem}"),)
+        ) from error
     except (yaml.YAMLError, UnicodeError) as error:
-        raise ConfigurationError((Fault(source, 0, "", f"is no YAML: {' '.join(str(error).split())}"),)) from error
+        raise ConfigurationError(
+            (Fault(source, 0, "", f"is no YAML: {' '.join(str(error).split())}"),)
+        ) from error
     if builder.faults:
         raise ConfigurationError(tuple(builder.faults))
     return tuple(document for document in builder.documents if document.kind != "null")
@@ -125,7 +136,13 @@ def _node(value: Any, source: str, path: str, depth: int) -> Node:
             return Node(source, path, 0, "boolean", "true" if value else "false")
         case int():
             # A number of thousands of digits cannot even be written; no bound is near that.
-            return Node(source, path, 0, "integer", str(value) if value.bit_length() <= MAX_DEPTH * 4 else hex(value))
+            return Node(
+                source,
+                path,
+                0,
+                "integer",
+                str(value) if value.bit_length() <= MAX_DEPTH * 4 else hex(value),
+            )
         case float():
             return Node(source, path, 0, "number", repr(value))
         case str():
@@ -138,10 +155,19 @@ def _node(value: Any, source: str, path: str, depth: int) -> Node:
                 node.fields[key] = _node(below_key, source, below(path, key), depth + 1)
             return node
         case list() | tuple():
-            items = [_node(item, source, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+            items = [
+                _node(item, source, f"{path}[{index}]", depth + 1)
+                for index, item in enumerate(value)
+            ]
             return Node(source, path, 0, "list", items=items)
         case _:
-            raise ConfigurationError((Fault(source, 0, path, f"found {type(value).__name__}, expected what JSON can say"),))
+            raise ConfigurationError(
+                (
+                    Fault(
+                        source, 0, path, f"found {type(value).__name__}, expected what JSON can say"
+                    ),
+                )
+            )
 
 
 class _Builder:
@@ -160,7 +186,9 @@ class _Builder:
         """Take the parser's next event."""
         match event:
             case yaml.AliasEvent():
-                raise ConfigurationError((self._fault(event, "found an alias, expected the value itself"),))
+                raise ConfigurationError(
+                    (self._fault(event, "found an alias, expected the value itself"),)
+                )
             case yaml.ScalarEvent():
                 self._check(event)
                 self._scalar(event)
@@ -175,7 +203,9 @@ class _Builder:
     def _check(self, event: yaml.NodeEvent) -> None:
         """Refuse anchors and tags."""
         if event.anchor is not None:
-            raise ConfigurationError((self._fault(event, f"found the anchor &{event.anchor}, expected none"),))
+            raise ConfigurationError(
+                (self._fault(event, f"found the anchor &{event.anchor}, expected none"),)
+            )
         tag = getattr(event, "tag", None)
         if tag not in {None, "!"}:
             raise ConfigurationError((self._fault(event, f"found the tag {tag}, expected none"),))
@@ -188,7 +218,9 @@ class _Builder:
         if self._stack and self._stack[-1][0].kind == "mapping" and not self._stack[-1][1]:
             self._key(event)
             return
-        self._add(Node(self.source, self._path(), _line(event), _KINDS.get(tag, "text"), event.value))
+        self._add(
+            Node(self.source, self._path(), _line(event), _KINDS.get(tag, "text"), event.value)
+        )
 
     def _key(self, event: yaml.ScalarEvent) -> None:
         """Take a mapping's next key."""
@@ -196,14 +228,18 @@ class _Builder:
         key.append(event.value)
         if event.value in node.fields and len(self.faults) < MAX_FAULTS:
             first = node.fields[event.value].line
-            self.faults.append(self._fault(event, f"found a second time (first in line {first}), expected once"))
+            self.faults.append(
+                self._fault(event, f"found a second time (first in line {first}), expected once")
+            )
 
     def _open(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         """Open a mapping or a list."""
         if len(self._stack) >= MAX_DEPTH:
             raise ConfigurationError((self._fault(event, f"is nested more than {MAX_DEPTH} deep"),))
         if self._stack and self._stack[-1][0].kind == "mapping" and not self._stack[-1][1]:
-            raise ConfigurationError((self._fault(event, "found a mapping or list as a key, expected text"),))
+            raise ConfigurationError(
+                (self._fault(event, "found a mapping or list as a key, expected text"),)
+            )
         kind: Kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
         node = Node(self.source, self._path(), _line(event), kind)
         self._add(node)
@@ -225,7 +261,11 @@ class _Builder:
         if not self._stack:
             return ""
         parent, key = self._stack[-1]
-        return f"{parent.path}[{len(parent.items)}]" if parent.kind == "list" else below(parent.path, key[0] if key else "")
+        return (
+            f"{parent.path}[{len(parent.items)}]"
+            if parent.kind == "list"
+            else below(parent.path, key[0] if key else "")
+        )
 
     def _fault(self, event: yaml.Event, message: str) -> Fault:
         """Return a fault where the parser is."""

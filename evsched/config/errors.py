@@ -12,7 +12,8 @@ class Fault:
     Attributes:
         source: Name of the file, ``config`` where the document came as a part of another one.
         line: Line of the file from 1; 0 when unknown.
-        path: Place inside the document (``partitions[0].queues[1].resources.max``); empty for the whole of it.
+        path: Place inside the document (``partitions[0].queues[1].resources.max``); empty for the
+            whole of it.
         message: What was found and what was expected.
     """
 

@@ -29,7 +29,8 @@ class Loaded(Struct, frozen=True, kw_only=True):
     Attributes:
         configurations: One for each partition.
         warnings: What was accepted but is worth knowing.
-        text: What was read, for audits; several files are joined as documents of one, each after a line that names its file.
+        text: What was read, for audits; several files are joined as documents of one, each after a
+            line that names its file.
     """
 
     configurations: tuple[Configuration, ...]
@@ -41,8 +42,9 @@ def load(paths: Iterable[str | Path]) -> Loaded:
     """Load configuration files; the format is told by their content.
 
     Args:
-        paths: One queues.yaml, or any number of files and folders with Kueue manifests. A folder stands for its ``.yaml``,
-            ``.yml`` and ``.json`` files, those of its folders included, in the order of their names.
+        paths: One queues.yaml, or any number of files and folders with Kueue manifests. A folder
+            stands for its ``.yaml``, ``.yml`` and ``.json`` files, those of its folders included,
+            in the order of their names.
 
     Raises:
         ConfigurationError: Something is wrong, with everything that is.
@@ -51,7 +53,9 @@ def load(paths: Iterable[str | Path]) -> Loaded:
     texts = [(str(path), _read(path)) for path in _files(named)]
     if not texts:
         source = ", ".join(map(str, named)) or _SOURCE
-        raise ConfigurationError((Fault(source, 0, "", f"found no file, expected one of {', '.join(SUFFIXES)}"),))
+        raise ConfigurationError(
+            (Fault(source, 0, "", f"found no file, expected one of {', '.join(SUFFIXES)}"),)
+        )
     return load_texts(texts)
 
 
@@ -71,17 +75,23 @@ def load_texts(texts: Iterable[tuple[str, str]]) -> Loaded:
             faults.extend(error.faults)
     if faults:
         raise ConfigurationError(tuple(faults))
-    text = named[0][1] if len(named) == 1 else "".join(f"---\n# {source}\n{text.rstrip()}\n" for source, text in named)
+    text = (
+        named[0][1]
+        if len(named) == 1
+        else "".join(f"---\n# {source}\n{text.rstrip()}\n" for source, text in named)
+    )
     return _loaded(tuple(documents), text)
 
 
 def load_mapping(form: str, document: Any, source: str = _SOURCE) -> Loaded:
     """Load a configuration that was parsed elsewhere, as the ``config`` of a scenario file.
 
-    Two rules that only a file must keep give a warning here (`evsched.core.problem.Problem.advisory`).
+    Two rules that only a file must keep give a warning here
+    (`evsched.core.problem.Problem.advisory`).
 
     Args:
-        form: ``yunikorn``: ``document`` is that of a queues.yaml; ``kueue``: it is a list of manifests.
+        form: ``yunikorn``: ``document`` is that of a queues.yaml; ``kueue``: it is a list of
+            manifests.
         document: What a JSON or YAML parser made of it.
         source: The name that faults carry.
 
@@ -94,10 +104,14 @@ def load_mapping(form: str, document: Any, source: str = _SOURCE) -> Loaded:
         case "kueue":
             node = from_object(document, source, "objects")
             if node.kind != "list":
-                raise ConfigurationError((node.fault(f"found {node.found()}, expected a list of manifests"),))
+                raise ConfigurationError(
+                    (node.fault(f"found {node.found()}, expected a list of manifests"),)
+                )
             return _loaded_manifests(tuple(node.items), direct=True)
         case _:
-            raise ConfigurationError((Fault(source, 0, "format", f"found {form!r}, expected yunikorn or kueue"),))
+            raise ConfigurationError(
+                (Fault(source, 0, "format", f"found {form!r}, expected yunikorn or kueue"),)
+            )
 
 
 def from_mapping(form: str, document: Any, source: str = _SOURCE) -> tuple[Configuration, ...]:
@@ -117,11 +131,19 @@ def _loaded(documents: tuple[Node, ...], text: str) -> Loaded:
         raise ConfigurationError((queues[0].fault(message),))
     if queues:
         loaded = _loaded_queues(queues[0])
-    elif any("kind" in document.fields or "apiVersion" in document.fields for document in documents):
+    elif any(
+        "kind" in document.fields or "apiVersion" in document.fields for document in documents
+    ):
         loaded = _loaded_manifests(documents)
     else:
         fault = documents[0].fault if documents else Node(_SOURCE, "", 0, "null").fault
-        raise ConfigurationError((fault("found neither partitions (queues.yaml) nor kind and apiVersion (Kueue manifests)"),))
+        raise ConfigurationError(
+            (
+                fault(
+                    "found neither partitions (queues.yaml) nor kind and apiVersion (Kueue manifests)"
+                ),
+            )
+        )
     return Loaded(configurations=loaded.configurations, warnings=loaded.warnings, text=text)
 
 
@@ -150,13 +172,17 @@ def _loaded_manifests(documents: tuple[Node, ...], *, direct: bool = False) -> L
     return _judged((spec,), whole, (reader, places), direct=direct)
 
 
-def _judged(specs: tuple[Configuration, ...], whole: Node, read: tuple[Reader, Places], *, direct: bool) -> Loaded:
+def _judged(
+    specs: tuple[Configuration, ...], whole: Node, read: tuple[Reader, Places], *, direct: bool
+) -> Loaded:
     """Return configurations that break no rule; what only a file is refused for is a warning where they are given directly."""
     reader, places = read
     for spec in specs:
         found = places if isinstance(spec, KueueSpec) else places.within(spec.partition)
         for problem in rules.file_problems(spec):
-            (reader.warnings if direct and problem.advisory else reader.faults).append(found.fault(problem, whole))
+            (reader.warnings if direct and problem.advisory else reader.faults).append(
+                found.fault(problem, whole)
+            )
     reader.finish()
     return Loaded(configurations=specs, warnings=tuple(reader.warnings))
 
@@ -166,7 +192,11 @@ def _files(paths: Iterable[str | Path]) -> list[Path]:
     files: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            files.extend(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
+            files.extend(
+                sorted(
+                    file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()
+                )
+            )
         else:
             files.append(path)
     return files
@@ -178,10 +208,16 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise ConfigurationError((Fault(str(path), 0, "", f"cannot be read: {error.strerror}"),)) from error
+        raise ConfigurationError(
+            (Fault(str(path), 0, "", f"cannot be read: {error.strerror}"),)
+        ) from error
     if len(data) > MAX_BYTES:
-        raise ConfigurationError((Fault(str(path), 0, "", f"found more than {MAX_BYTES} bytes, expected at most that"),))
+        raise ConfigurationError(
+            (Fault(str(path), 0, "", f"found more than {MAX_BYTES} bytes, expected at most that"),)
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigurationError((Fault(str(path), 0, "", f"is no UTF-8 text: {error.reason} at byte {error.start}"),)) from error
+        raise ConfigurationError(
+            (Fault(str(path), 0, "", f"is no UTF-8 text: {error.reason} at byte {error.start}"),)
+        ) from error

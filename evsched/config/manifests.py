@@ -1,8 +1,8 @@
 """Kueue manifests to the model: one configuration from all documents of all files.
 
-The spellings of the API versions v1alpha1, v1beta1 and v1beta2 are taken. Fields that Kueue has and evsched does not model are
-accepted with a warning, what neither knows is refused. Whether what the manifests say makes sense is judged on the model by
-`evsched.core.rules`.
+The spellings of the API versions v1alpha1, v1beta1 and v1beta2 are taken. Fields that Kueue has and
+evsched does not model are accepted with a warning, what neither knows is refused. Whether what the
+manifests say makes sense is judged on the model by `evsched.core.rules`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,23 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _GROUP = "kueue.x-k8s.io"
 _CONFIG_GROUP = "config.kueue.x-k8s.io"
 _VERSIONS = ("v1alpha1", "v1beta1", "v1beta2")
-_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor", "LocalQueue", "WorkloadPriorityClass", "Configuration")
+_KINDS = (
+    "ClusterQueue",
+    "Cohort",
+    "ResourceFlavor",
+    "LocalQueue",
+    "WorkloadPriorityClass",
+    "Configuration",
+)
 _OBJECT_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
 
 _NOT_MODELLED: dict[str, tuple[str, ...]] = {
-    "ClusterQueue": ("admissionChecks", "admissionChecksStrategy", "admissionScope", "concurrentAdmissionPolicy"),
+    "ClusterQueue": (
+        "admissionChecks",
+        "admissionChecksStrategy",
+        "admissionScope",
+        "concurrentAdmissionPolicy",
+    ),
     "ResourceFlavor": ("nodeTaints", "tolerations", "topologyName"),
     "LocalQueue": ("fairSharing",),
     "Configuration": (
@@ -104,7 +116,10 @@ def _read_object(node: Node, read: _Manifests) -> None:
     if node.kind != "mapping":
         reader.refuse(node, f"found {node.found()}, expected a manifest")
         return
-    kind, (group, _, version) = get(node.fields, "kind").text, get(node.fields, "apiVersion").text.partition("/")
+    kind, (group, _, version) = (
+        get(node.fields, "kind").text,
+        get(node.fields, "apiVersion").text.partition("/"),
+    )
     if kind not in _KINDS:
         reader.refuse(
             get(node.fields, "kind") if "kind" in node.fields else node,
@@ -114,7 +129,10 @@ def _read_object(node: Node, read: _Manifests) -> None:
     expected_group = _CONFIG_GROUP if kind == "Configuration" else _GROUP
     if group != expected_group or version not in _VERSIONS:
         place = node.fields.get("apiVersion", node)
-        reader.refuse(place, f"found the apiVersion {place.text!r}, expected {expected_group}/{{{', '.join(_VERSIONS)}}}")
+        reader.refuse(
+            place,
+            f"found the apiVersion {place.text!r}, expected {expected_group}/{{{', '.join(_VERSIONS)}}}",
+        )
     match kind:
         case "ClusterQueue":
             _cluster_queue(node, read, version)
@@ -138,15 +156,24 @@ def _named(
     # What else stands in the metadata is the business of Kubernetes.
     metadata = read.reader.mapping(get(fields, "metadata"))
     if "name" not in metadata:
-        read.reader.refuse(get(fields, "metadata") if "metadata" in fields else node, "found no name, expected metadata.name")
+        read.reader.refuse(
+            get(fields, "metadata") if "metadata" in fields else node,
+            "found no name, expected metadata.name",
+        )
     return fields, read.reader.text(get(metadata, "name")), metadata
 
 
-def _spec(node: Node, read: _Manifests, kind: str, keys: tuple[str, ...]) -> tuple[Mapping[str, Node], str, Mapping[str, Node]]:
+def _spec(
+    node: Node, read: _Manifests, kind: str, keys: tuple[str, ...]
+) -> tuple[Mapping[str, Node], str, Mapping[str, Node]]:
     """Return the fields of a manifest's spec, its name, and the fields of its metadata; their places are noted."""
     fields, name, metadata = _named(node, read)
     spec = read.reader.mapping(get(fields, "spec"), keys, _NOT_MODELLED.get(kind, ()))
-    subject = f"{kind} {name}" if kind != "LocalQueue" else f"{kind} {get(metadata, 'namespace').text or 'default'}/{name}"
+    subject = (
+        f"{kind} {name}"
+        if kind != "LocalQueue"
+        else f"{kind} {get(metadata, 'namespace').text or 'default'}/{name}"
+    )
     read.places.note(subject, get(metadata, "name"), node, spec)
     return spec, name, metadata
 
@@ -161,25 +188,42 @@ def _either(spec: Mapping[str, Node], old: str, new: str, reader: Reader) -> str
 def _cluster_queue(node: Node, read: _Manifests, version: str) -> None:
     """Read a ClusterQueue."""
     reader = read.reader
-    keys = ("cohort", "cohortName", "queueingStrategy", "resourceGroups", "preemption", "flavorFungibility")
-    spec, name, metadata = _spec(node, read, "ClusterQueue", (*keys, "fairSharing", "stopPolicy", "namespaceSelector"))
+    keys = (
+        "cohort",
+        "cohortName",
+        "queueingStrategy",
+        "resourceGroups",
+        "preemption",
+        "flavorFungibility",
+    )
+    spec, name, metadata = _spec(
+        node, read, "ClusterQueue", (*keys, "fairSharing", "stopPolicy", "namespaceSelector")
+    )
     annotations = reader.mapping(get(metadata, "annotations"))
     for key, value in annotations.items():
         # Those of others are theirs; a slip in our own would switch something off in silence.
         if key.startswith("evsched") and key != QUOTA_DELAY_ANNOTATION:
-            reader.refuse(value, f"found the unknown annotation {key!r}, expected {QUOTA_DELAY_ANNOTATION}")
+            reader.refuse(
+                value, f"found the unknown annotation {key!r}, expected {QUOTA_DELAY_ANNOTATION}"
+            )
     everybody, namespaces = _namespaces(node, spec, reader)
     read.cluster_queues.append(
         ClusterQueueSpec(
             name=name,
             cohort=_either(spec, "cohort", "cohortName", reader),
             groups=read_groups(get(spec, "resourceGroups"), reader),
-            strict_fifo=reader.word(get(spec, "queueingStrategy"), {"BestEffortFIFO": False, "StrictFIFO": True}, default=False),
+            strict_fifo=reader.word(
+                get(spec, "queueingStrategy"),
+                {"BestEffortFIFO": False, "StrictFIFO": True},
+                default=False,
+            ),
             weight_nano=read_weight(get(spec, "fairSharing"), reader),
             stop_policy=_stop_policy(spec, reader),
             accepts_all_namespaces=everybody,
             namespaces=namespaces,
-            quota_preemption_delay_ms=reader.parsed(get(annotations, QUOTA_DELAY_ANNOTATION), _delay_ms, 0),
+            quota_preemption_delay_ms=reader.parsed(
+                get(annotations, QUOTA_DELAY_ANNOTATION), _delay_ms, 0
+            ),
             **_preemption(get(spec, "preemption"), reader),
             **_fungibility(get(spec, "flavorFungibility"), reader, version),
         )
@@ -188,7 +232,9 @@ def _cluster_queue(node: Node, read: _Manifests, version: str) -> None:
 
 def _preemption(node: Node, reader: Reader) -> dict[str, Any]:
     """Return what a ClusterQueue says about preemption."""
-    fields = reader.mapping(node, ("withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort"))
+    fields = reader.mapping(
+        node, ("withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort")
+    )
     borrow = reader.mapping(get(fields, "borrowWithinCohort"), ("policy", "maxPriorityThreshold"))
     threshold = get(borrow, "maxPriorityThreshold")
     within = {word: word for word in ("Never", "LowerPriority", "LowerOrNewerEqualPriority")}
@@ -196,8 +242,12 @@ def _preemption(node: Node, reader: Reader) -> dict[str, Any]:
     return {
         "within_cluster_queue": reader.word(get(fields, "withinClusterQueue"), within, "Never"),
         "reclaim_within_cohort": reader.word(get(fields, "reclaimWithinCohort"), reclaim, "Never"),
-        "borrow_within_cohort": reader.word(get(borrow, "policy"), {word: word for word in ("Never", "LowerPriority")}, "Never"),
-        "max_priority_threshold": None if threshold.kind == "null" else reader.integer(threshold, -MAX_INT32 - 1, MAX_INT32),
+        "borrow_within_cohort": reader.word(
+            get(borrow, "policy"), {word: word for word in ("Never", "LowerPriority")}, "Never"
+        ),
+        "max_priority_threshold": None
+        if threshold.kind == "null"
+        else reader.integer(threshold, -MAX_INT32 - 1, MAX_INT32),
     }
 
 
@@ -209,52 +259,74 @@ def _fungibility(node: Node, reader: Reader, version: str) -> dict[str, Any]:
     preference = {word: word for word in ("BorrowingOverPreemption", "PreemptionOverBorrowing")}
     return {
         "when_can_borrow": reader.word(
-            get(fields, "whenCanBorrow"), words | ({"Borrow": "MayStopSearch"} if old else {}), "MayStopSearch"
+            get(fields, "whenCanBorrow"),
+            words | ({"Borrow": "MayStopSearch"} if old else {}),
+            "MayStopSearch",
         ),
         "when_can_preempt": reader.word(
-            get(fields, "whenCanPreempt"), words | ({"Preempt": "MayStopSearch"} if old else {}), "TryNextFlavor"
+            get(fields, "whenCanPreempt"),
+            words | ({"Preempt": "MayStopSearch"} if old else {}),
+            "TryNextFlavor",
         ),
         "preference": reader.word(get(fields, "preference"), {**preference}, None),
     }
 
 
-def _namespaces(node: Node, spec: Mapping[str, Node], reader: Reader) -> tuple[bool, tuple[str, ...]]:
+def _namespaces(
+    node: Node, spec: Mapping[str, Node], reader: Reader
+) -> tuple[bool, tuple[str, ...]]:
     """Return whether all namespaces may submit, and those that may when not all may.
 
-    A selector that is absent lets everybody submit (with a warning, as Kueue then lets nobody): without namespaces there is
-    nobody to keep out. One that is null lets nobody. Labels of namespaces are unknown here but for the one that every namespace
-    has.
+    A selector that is absent lets everybody submit (with a warning, as Kueue then lets nobody):
+    without namespaces there is nobody to keep out. One that is null lets nobody. Labels of
+    namespaces are unknown here but for the one that every namespace has.
     """
     written = get(node.fields, "spec").fields
     if "namespaceSelector" not in written:
-        reader.warn(node, "has no namespaceSelector: every namespace may submit here, none could in Kueue")
+        reader.warn(
+            node, "has no namespaceSelector: every namespace may submit here, none could in Kueue"
+        )
         return True, ()
     selector = get(spec, "namespaceSelector")
     if selector.kind == "null":
         return False, ()
     fields = reader.mapping(selector, ("matchLabels", "matchExpressions"))
     labels = reader.text_map(get(fields, "matchLabels"))
-    expressions = [reader.mapping(item, ("key", "operator", "values")) for item in reader.items(get(fields, "matchExpressions"))]
+    expressions = [
+        reader.mapping(item, ("key", "operator", "values"))
+        for item in reader.items(get(fields, "matchExpressions"))
+    ]
     if not labels and not expressions:
         return True, ()
     found = [{value} for value in labels.values()]
     known = set(labels) <= {NAMESPACE_LABEL}
     for expression in expressions:
-        known = known and get(expression, "key").text == NAMESPACE_LABEL and get(expression, "operator").text == "In"
+        known = (
+            known
+            and get(expression, "key").text == NAMESPACE_LABEL
+            and get(expression, "operator").text == "In"
+        )
         found.append(set(reader.texts(get(expression, "values"))))
     if not known:
-        reader.refuse(selector, f"found a selector by other labels, expected {NAMESPACE_LABEL} (matchLabels, or operator In)")
+        reader.refuse(
+            selector,
+            f"found a selector by other labels, expected {NAMESPACE_LABEL} (matchLabels, or operator In)",
+        )
     return False, tuple(sorted(set.intersection(*found)))
 
 
 def _stop_policy(spec: Mapping[str, Node], reader: Reader) -> Any:
     """Return whether a queue is stopped."""
-    return reader.word(get(spec, "stopPolicy"), {word: word for word in ("None", "Hold", "HoldAndDrain")}, "None")
+    return reader.word(
+        get(spec, "stopPolicy"), {word: word for word in ("None", "Hold", "HoldAndDrain")}, "None"
+    )
 
 
 def _cohort(node: Node, read: _Manifests) -> None:
     """Read a Cohort."""
-    spec, name, _ = _spec(node, read, "Cohort", ("parent", "parentName", "resourceGroups", "fairSharing"))
+    spec, name, _ = _spec(
+        node, read, "Cohort", ("parent", "parentName", "resourceGroups", "fairSharing")
+    )
     read.cohorts.append(
         CohortSpec(
             name=name,
@@ -268,7 +340,9 @@ def _cohort(node: Node, read: _Manifests) -> None:
 def _flavor(node: Node, read: _Manifests) -> None:
     """Read a ResourceFlavor."""
     spec, name, _ = _spec(node, read, "ResourceFlavor", ("nodeLabels",))
-    read.flavors.append(FlavorSpec(name=name, node_labels=read.reader.text_map(get(spec, "nodeLabels"))))
+    read.flavors.append(
+        FlavorSpec(name=name, node_labels=read.reader.text_map(get(spec, "nodeLabels")))
+    )
 
 
 def _local_queue(node: Node, read: _Manifests) -> None:
@@ -288,13 +362,20 @@ def _local_queue(node: Node, read: _Manifests) -> None:
 
 def _priority_class(node: Node, read: _Manifests) -> None:
     """Read a WorkloadPriorityClass."""
-    fields, name, metadata = _named(node, read, ("apiVersion", "kind", "metadata", "value", "description"))
+    fields, name, metadata = _named(
+        node, read, ("apiVersion", "kind", "metadata", "value", "description")
+    )
     read.places.note(f"WorkloadPriorityClass {name}", get(metadata, "name"), node, fields)
     if "value" not in fields:
         read.reader.refuse(node, "found no value, expected an integer")
     if name in read.priority_classes:
-        read.reader.refuse(get(metadata, "name"), f"found WorkloadPriorityClass {name} a second time, expected once")
-    read.priority_classes[name] = read.reader.integer(get(fields, "value"), -MAX_INT32 - 1, MAX_INT32)
+        read.reader.refuse(
+            get(metadata, "name"),
+            f"found WorkloadPriorityClass {name} a second time, expected once",
+        )
+    read.priority_classes[name] = read.reader.integer(
+        get(fields, "value"), -MAX_INT32 - 1, MAX_INT32
+    )
 
 
 def _configuration(node: Node, read: _Manifests, version: str) -> None:
@@ -320,9 +401,14 @@ def _fair_sharing(node: Node, reader: Reader, version: str) -> tuple[bool, tuple
     if node.kind == "null":
         return False, ()
     switched = version in {"v1alpha1", "v1beta1"}
-    fields = reader.mapping(node, ("enable", "preemptionStrategies") if switched else ("preemptionStrategies",))
+    fields = reader.mapping(
+        node, ("enable", "preemptionStrategies") if switched else ("preemptionStrategies",)
+    )
     words = {_FINAL: _FINAL, _INITIAL: _INITIAL}
-    strategies = tuple(reader.word(item, words, _FINAL) for item in reader.items(get(fields, "preemptionStrategies")))
+    strategies = tuple(
+        reader.word(item, words, _FINAL)
+        for item in reader.items(get(fields, "preemptionStrategies"))
+    )
     fair = reader.boolean(get(fields, "enable"), default=False) if switched else True
     return fair, (strategies or (_FINAL, _INITIAL)) if fair else ()
 

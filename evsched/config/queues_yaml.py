@@ -1,12 +1,14 @@
 """queues.yaml to the model: strict keys, exact amounts, one configuration per partition.
 
-What is written here is only the shape of the document. Whether what it says makes sense (a maximum below a guarantee, two queues
-of one name) is judged on the model by `evsched.core.rules`, which also judges configurations that arrive as events; the `Places`
-kept here lead from there back to file and line.
+What is written here is only the shape of the document. Whether what it says makes sense (a maximum
+below a guarantee, two queues of one name) is judged on the model by `evsched.core.rules`, which
+also judges configurations that arrive as events; the `Places` kept here lead from there back to
+file and line.
 
-Three spellings are taken besides those of the real loader: the delay of quota enforcement among the resources, in seconds, and
-the properties of a queue directly under the queue, both as the seeds show them; and our own settings under the partition's
-``preemption``. A maximum of zero counts as not set, as it does for the real loader; a guarantee of zero stays one.
+Three spellings are taken besides those of the real loader: the delay of quota enforcement among the
+resources, in seconds, and the properties of a queue directly under the queue, both as the seeds
+show them; and our own settings under the partition's ``preemption``. A maximum of zero counts as
+not set, as it does for the real loader; a guarantee of zero stays one.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ def read_queues(document: Node, reader: Reader, places: Places) -> tuple[Yunikor
     partitions = get(fields, "partitions")
     if partitions.kind in {"null", "list"} and not partitions.items:
         reader.refuse(
-            document if partitions.kind == "null" else partitions, "found no partitions, expected a list of at least one"
+            document if partitions.kind == "null" else partitions,
+            "found no partitions, expected a list of at least one",
         )
     return tuple(_partition(node, reader, places) for node in reader.items(partitions))
 
@@ -102,11 +105,19 @@ def _partition(node: Node, reader: Reader, places: Places) -> YunikornSpec:
     return YunikornSpec(
         partition=name,
         root=_root(node, fields, limits, reader, scope),
-        placement_rules=tuple(_rule(item, reader, 0) for item in reader.items(get(fields, "placementrules"))),
+        placement_rules=tuple(
+            _rule(item, reader, 0) for item in reader.items(get(fields, "placementrules"))
+        ),
         limits=limits,
-        node_sort_policy=reader.word(get(sorting, "type"), {"": "fair", "fair": "fair", "binpacking": "binpacking"}, "fair"),
-        node_sort_weights={key: reader.parsed(value, _weight, 1000) for key, value in weights.items()},
-        user_group_resolver=reader.word(get(resolver, "type"), {"": "", "os": "os", "ldap": "ldap"}, ""),
+        node_sort_policy=reader.word(
+            get(sorting, "type"), {"": "fair", "fair": "fair", "binpacking": "binpacking"}, "fair"
+        ),
+        node_sort_weights={
+            key: reader.parsed(value, _weight, 1000) for key, value in weights.items()
+        },
+        user_group_resolver=reader.word(
+            get(resolver, "type"), {"": "", "os": "os", "ldap": "ldap"}, ""
+        ),
         **preemption,
     )
 
@@ -117,15 +128,24 @@ def _preemption(node: Node, reader: Reader) -> dict[str, Any]:
     pace = _merged(fields, "pace", ("interval", "victims", "resources"), reader)
     eviction = _merged(fields, "eviction", ("grace", "attempts"), reader)
     if {"quotapreemptionmiss", "quota.preemption.miss"} <= set(fields):
-        reader.refuse(get(fields, "quotapreemptionmiss"), "found both spellings of quota.preemption.miss, expected one")
+        reader.refuse(
+            get(fields, "quotapreemptionmiss"),
+            "found both spellings of quota.preemption.miss, expected one",
+        )
     victims = get(pace, "victims")
     return {
         "preemption_enabled": reader.boolean(get(fields, "enabled"), default=True),
-        "quota_preemption_enabled": reader.boolean(get(fields, "quotapreemptionenabled"), default=False),
-        "quota_miss_percent": reader.integer(get(fields, "quota.preemption.miss", "quotapreemptionmiss"), 0, 100, 100),
+        "quota_preemption_enabled": reader.boolean(
+            get(fields, "quotapreemptionenabled"), default=False
+        ),
+        "quota_miss_percent": reader.integer(
+            get(fields, "quota.preemption.miss", "quotapreemptionmiss"), 0, 100, 100
+        ),
         "pace": PaceSpec(
             interval_ms=reader.parsed(get(pace, "interval"), _positive_ms, PaceSpec().interval_ms),
-            max_victims=None if victims.kind == "null" else reader.integer(victims, 1, MAX_INT32, 1),
+            max_victims=None
+            if victims.kind == "null"
+            else reader.integer(victims, 1, MAX_INT32, 1),
             max_resources=_amounts(get(pace, "resources"), reader),
         ),
         "eviction_grace_ms": reader.parsed(get(eviction, "grace"), _positive_ms, 30_000),
@@ -134,7 +154,9 @@ def _preemption(node: Node, reader: Reader) -> dict[str, Any]:
     }
 
 
-def _merged(fields: Mapping[str, Node], name: str, keys: tuple[str, ...], reader: Reader) -> dict[str, Node]:
+def _merged(
+    fields: Mapping[str, Node], name: str, keys: tuple[str, ...], reader: Reader
+) -> dict[str, Node]:
     """Return settings that may stand in a mapping of their own or flat, with the mapping's name before them."""
     merged = dict(reader.mapping(get(fields, name), keys))
     for key in keys:
@@ -147,30 +169,49 @@ def _merged(fields: Mapping[str, Node], name: str, keys: tuple[str, ...], reader
     return merged
 
 
-def _root(node: Node, fields: Mapping[str, Node], limits: tuple[LimitSpec, ...], reader: Reader, places: Places) -> QueueSpec:
+def _root(
+    node: Node,
+    fields: Mapping[str, Node],
+    limits: tuple[LimitSpec, ...],
+    reader: Reader,
+    places: Places,
+) -> QueueSpec:
     """Return the root queue, put on top of the partition's queues unless it stands there alone."""
     if "queues" not in fields and node.kind == "mapping":
         reader.refuse(node, "found no queues, expected a list of them")
     queues = reader.items(get(fields, "queues"))
-    names = [get(reader.mapping(item), "name").text.lower() if item.kind == "mapping" else "" for item in queues]
+    names = [
+        get(reader.mapping(item), "name").text.lower() if item.kind == "mapping" else ""
+        for item in queues
+    ]
     if names == ["root"]:
         root = _queue(queues[0], "", reader, places)
         if limits and root.limits and root.limits != limits:
             reader.refuse(
-                get(fields, "limits"), "found limits that are not those of the root queue, expected the same or one of them"
+                get(fields, "limits"),
+                "found limits that are not those of the root queue, expected the same or one of them",
             )
         return _with_limits(root, root.limits or limits)
     if "root" in names:
-        reader.refuse(queues[names.index("root")], "found root beside other queues, expected the others below it")
+        reader.refuse(
+            queues[names.index("root")],
+            "found root beside other queues, expected the others below it",
+        )
     places.note("queue root", get(fields, "queues"), node, {"limits": get(fields, "limits")})
     return QueueSpec(
-        name="root", parent=True, queues=tuple(_queue(item, "root", reader, places) for item in queues), limits=limits
+        name="root",
+        parent=True,
+        queues=tuple(_queue(item, "root", reader, places) for item in queues),
+        limits=limits,
     )
 
 
 def _with_limits(root: QueueSpec, limits: tuple[LimitSpec, ...]) -> QueueSpec:
     """Return a root queue with the partition's limits, which holds queues even where none are written."""
-    return QueueSpec(**{name: getattr(root, name) for name in root.__struct_fields__} | {"parent": True, "limits": limits})
+    return QueueSpec(
+        **{name: getattr(root, name) for name in root.__struct_fields__}
+        | {"parent": True, "limits": limits}
+    )
 
 
 def _queue(node: Node, above: str, reader: Reader, places: Places) -> QueueSpec:
@@ -206,7 +247,9 @@ def _properties(fields: Mapping[str, Node], reader: Reader) -> dict[str, str]:
     for key in settings.KEYS:
         if key in fields:
             if key in written:
-                reader.refuse(fields[key], f"found {key} here and among the properties, expected one of them")
+                reader.refuse(
+                    fields[key], f"found {key} here and among the properties, expected one of them"
+                )
             written[key] = fields[key]
     properties = {key: reader.text(value) for key, value in written.items()}
     for key, value in properties.items():
@@ -224,7 +267,9 @@ def _template(node: Node, reader: Reader) -> TemplateSpec | None:
     for name in ("guaranteed", "max"):
         for key, value in reader.mapping(get(resources, name)).items():
             if value.text.strip("0") == "" and value.kind in {"text", "integer"}:
-                reader.refuse(value, f"found {key} {value.found()}, expected an amount above 0 in a template")
+                reader.refuse(
+                    value, f"found {key} {value.found()}, expected an amount above 0 in a template"
+                )
     return TemplateSpec(
         guaranteed=_amounts(get(resources, "guaranteed"), reader),
         maximum=_maximum(get(resources, "max"), reader),
@@ -238,7 +283,9 @@ def _limits(node: Node, reader: Reader) -> tuple[LimitSpec, ...]:
     """Return a list of limits."""
     found = []
     for item in reader.items(node):
-        fields = reader.mapping(item, ("limit", "users", "groups", "maxresources", "maxapplications"))
+        fields = reader.mapping(
+            item, ("limit", "users", "groups", "maxresources", "maxapplications")
+        )
         found.append(
             LimitSpec(
                 description=reader.text(get(fields, "limit")),
@@ -255,11 +302,15 @@ def _rule(node: Node, reader: Reader, depth: int) -> PlacementRuleSpec:
     """Return a placement rule with its parent rules."""
     fields = reader.mapping(node, ("name", "create", "value", "filter", "parent"))
     if "name" not in fields and node.kind == "mapping":
-        reader.refuse(node, "found a placement rule without a name, expected fixed, tag, user or provided")
+        reader.refuse(
+            node, "found a placement rule without a name, expected fixed, tag, user or provided"
+        )
     parent = get(fields, "parent")
     return PlacementRuleSpec(
         name=reader.word(
-            get(fields, "name"), {"fixed": "fixed", "tag": "tag", "user": "user", "provided": "provided"}, "provided"
+            get(fields, "name"),
+            {"fixed": "fixed", "tag": "tag", "user": "user", "provided": "provided"},
+            "provided",
         ),
         create=reader.boolean(get(fields, "create"), default=False),
         value=reader.text(get(fields, "value")),
@@ -274,7 +325,9 @@ def _filter(node: Node, reader: Reader) -> FilterSpec | None:
         return None
     fields = reader.mapping(node, ("type", "users", "groups"))
     return FilterSpec(
-        allow=reader.word(get(fields, "type"), {"allow": True, "deny": False, "": True}, default=True),
+        allow=reader.word(
+            get(fields, "type"), {"allow": True, "deny": False, "": True}, default=True
+        ),
         users=reader.texts(get(fields, "users")),
         groups=reader.texts(get(fields, "groups")),
     )
@@ -293,7 +346,10 @@ def _maximum(node: Node, reader: Reader) -> Amounts | None:
     amounts = _amounts(node, reader) or {}
     for resource, amount in amounts.items():
         if amount == 0 and node.fields[resource].text.strip("0kmMGTPEi") == "":
-            reader.warn(node.fields[resource], f"a maximum of 0 counts as not set: {resource} is not limited here")
+            reader.warn(
+                node.fields[resource],
+                f"a maximum of 0 counts as not set: {resource} is not limited here",
+            )
     return {resource: amount for resource, amount in amounts.items() if amount} or None
 
 

@@ -1,7 +1,8 @@
 """Reading nodes by a schema: strict keys, typed scalars, and every fault collected instead of the first one raised.
 
-A reader never stops: what is wrong is noted with its place, a harmless value stands in for it, and the caller refuses the whole
-document in the end. What is null counts as absent, as it does for the Go programs these formats come from.
+A reader never stops: what is wrong is noted with its place, a harmless value stands in for it, and
+the caller refuses the whole document in the end. What is null counts as absent, as it does for the
+Go programs these formats come from.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class Reader:
         if self.faults:
             raise ConfigurationError(tuple(self.faults))
 
-    def mapping(self, node: Node, keys: Iterable[str] | None = None, ignored: Iterable[str] = ()) -> Mapping[str, Node]:
+    def mapping(
+        self, node: Node, keys: Iterable[str] | None = None, ignored: Iterable[str] = ()
+    ) -> Mapping[str, Node]:
         """Return the fields of a mapping, those that are null left out.
 
         Args:
@@ -74,9 +77,15 @@ class Reader:
             if key in left_out:
                 self.warn(value, "is not modelled and has no effect")
             elif allowed is not None and key not in allowed:
-                self.refuse(value, f"found the unknown key {key!r}, expected one of {', '.join(sorted(allowed))}")
+                self.refuse(
+                    value,
+                    f"found the unknown key {key!r}, expected one of {', '.join(sorted(allowed))}",
+                )
             elif allowed is None and (_CONTROL.search(key) or not 0 < len(key) <= MAX_KEY):
-                self.refuse(value, f"found the key {key[:MAX_KEY]!r}, expected 1 to {MAX_KEY} characters, none of control")
+                self.refuse(
+                    value,
+                    f"found the key {key[:MAX_KEY]!r}, expected 1 to {MAX_KEY} characters, none of control",
+                )
             elif value.kind != "null":
                 fields[key] = value
         return fields
@@ -109,7 +118,10 @@ class Reader:
             return default
         text = node.text if node.kind in {"text", "boolean"} else ""
         if text not in words:
-            self.refuse(node, f"found {node.found()}, expected one of {', '.join(word or '(empty)' for word in words)}")
+            self.refuse(
+                node,
+                f"found {node.found()}, expected one of {', '.join(word or '(empty)' for word in words)}",
+            )
             return default
         return words[text]
 
@@ -126,9 +138,19 @@ class Reader:
         """Return a decimal integer within its bounds."""
         if node.kind == "null":
             return default
-        if node.kind != "integer" or not _INTEGER.fullmatch(node.text) or not least <= int(node.text) <= most:
-            hint = ", written in plain decimal digits" if node.kind == "integer" and not _INTEGER.fullmatch(node.text) else ""
-            self.refuse(node, f"found {node.found()}, expected an integer from {least} to {most}{hint}")
+        if (
+            node.kind != "integer"
+            or not _INTEGER.fullmatch(node.text)
+            or not least <= int(node.text) <= most
+        ):
+            hint = (
+                ", written in plain decimal digits"
+                if node.kind == "integer" and not _INTEGER.fullmatch(node.text)
+                else ""
+            )
+            self.refuse(
+                node, f"found {node.found()}, expected an integer from {least} to {most}{hint}"
+            )
             return default
         return int(node.text)
 

@@ -1,22 +1,26 @@
 """Free space of the nodes as columns: where does this fit, and which of those nodes comes first.
 
-One int64 array a resource type holds what anybody may take of it on each node (capacity less usage less what is reserved for
-anybody), so that "where does this fit" is one vectorised comparison a type. Rows stand in the order of node names, so that of two
-nodes with equal scores the smaller name wins without being compared.
+One int64 array a resource type holds what anybody may take of it on each node (capacity less usage
+less what is reserved for anybody), so that "where does this fit" is one vectorised comparison a
+type. Rows stand in the order of node names, so that of two nodes with equal scores the smaller name
+wins without being compared.
 
-**Scores.** The use of one type is ``floor(used * 10**9 / capacity)``. A node's use is the weighted mean over the types that it
-has, rounded down: a mean and not a sum, so that a node with one more type of resource does not count as fuller for it. ``fair``
-takes the least used node first, ``binpacking`` the most used, whose score is therefore the negative use. Scores are computed in
+**Scores.** The use of one type is ``floor(used * 10**9 / capacity)``. A node's use is the weighted
+mean over the types that it has, rounded down: a mean and not a sum, so that a node with one more
+type of resource does not count as fuller for it. ``fair`` takes the least used node first,
+``binpacking`` the most used, whose score is therefore the negative use. Scores are computed in
 Python with exact integers whenever a node changes, and only compared in the columns.
 
-**The first node of all** is looked at before anything else: one heap holds all nodes that take anybody, and under ``fair`` the
-first of them is the least used one, which nearly always has room.
+**The first node of all** is looked at before anything else: one heap holds all nodes that take
+anybody, and under ``fair`` the first of them is the least used one, which nearly always has room.
 
-**Equal asks are placed together.** A shape that is searched for often has a heap of the nodes that it fits, by (score, row).
-These heaps are lazy: changed rows are noted in a journal, a search first pushes those that changed since its last one, and drops
-entries from the top that are out of date. So a run of equal asks costs a push and a pop each instead of a scan over all nodes.
+**Equal asks are placed together.** A shape that is searched for often has a heap of the nodes that
+it fits, by (score, row). These heaps are lazy: changed rows are noted in a journal, a search first
+pushes those that changed since its last one, and drops entries from the top that are out of date.
+So a run of equal asks costs a push and a pop each instead of a scan over all nodes.
 
-The truth are the plain integers of `evsched.core.workloads.Node`; all of this is told of changes and can be dropped at any time.
+The truth are the plain integers of `evsched.core.workloads.Node`; all of this is told of changes
+and can be dropped at any time.
 """
 
 from __future__ import annotations
@@ -73,17 +77,21 @@ class NodeColumns:
     Attributes:
         names: Of the nodes, sorted; the row of a node is its place here.
         rows: Row by name.
-        available: One array a resource type: what anybody may take, negative when a node shrank below its usage.
+        available: One array a resource type: what anybody may take, negative when a node shrank
+            below its usage.
         schedulable: Whether a node takes anybody.
         scores: The node with the smallest score comes first.
-        grown: Rows that can take more than when somebody last cleared this mapping, in the order in which that was noticed.
+        grown: Rows that can take more than when somebody last cleared this mapping, in the order in
+            which that was noticed.
     """
 
     def __init__(self, state: State) -> None:
         """Build the columns of all nodes."""
         spec = state.configuration
         weights = spec.node_sort_weights if isinstance(spec, YunikornSpec) else {}
-        self._sign = -1 if isinstance(spec, YunikornSpec) and spec.node_sort_policy == "binpacking" else 1
+        self._sign = (
+            -1 if isinstance(spec, YunikornSpec) and spec.node_sort_policy == "binpacking" else 1
+        )
         self._weights = [weights.get(name, DEFAULT_WEIGHT) for name in state.types.names]
         self.names = sorted(state.nodes)
         self.rows = {name: row for row, name in enumerate(self.names)}
@@ -91,9 +99,15 @@ class NodeColumns:
         self._shut = [SHUT] * state.width
         self._rest = [_rest(node) if node.schedulable else self._shut for node in nodes]
         self._score = [self._score_of(node) for node in nodes]
-        table = np.array([_rest(node) for node in nodes], dtype=np.int64).reshape(len(nodes), state.width)
-        self.available: list[NDArray[np.int64]] = [np.ascontiguousarray(table[:, index]) for index in range(state.width)]
-        self.schedulable: NDArray[np.bool_] = np.array([node.schedulable for node in nodes], dtype=np.bool_)
+        table = np.array([_rest(node) for node in nodes], dtype=np.int64).reshape(
+            len(nodes), state.width
+        )
+        self.available: list[NDArray[np.int64]] = [
+            np.ascontiguousarray(table[:, index]) for index in range(state.width)
+        ]
+        self.schedulable: NDArray[np.bool_] = np.array(
+            [node.schedulable for node in nodes], dtype=np.bool_
+        )
         self.scores: NDArray[np.int64] = np.array(self._score, dtype=np.int64)
         self.grown: dict[int, None] = {}
         self._dirty: dict[str, Node] = {}
@@ -102,7 +116,7 @@ class NodeColumns:
         self._searched: dict[int, int] = {}
         self._all = self._heap_of(())
 
-    # ------------------------------------------------------------------------------------------------------------- changes
+    # -------------------------------------------------------------------------------------- changes
 
     def node_changed(self, node: Node) -> None:
         """Note that usage, capacity, reservations or schedulability of a node changed; looked at when it matters."""
@@ -146,7 +160,7 @@ class NodeColumns:
         use = weighed // total if total else 0
         return max(LOWEST, min(HIGHEST, self._sign * use))
 
-    # ------------------------------------------------------------------------------------------------------------ searches
+    # ------------------------------------------------------------------------------------- searches
 
     def fitting(self, pairs: Pairs) -> NDArray[np.bool_]:
         """Return for each row whether these amounts fit into what anybody may take there."""
@@ -220,11 +234,22 @@ class NodeColumns:
 
     def _heap_of(self, pairs: Pairs) -> NodeHeap:
         rows = np.flatnonzero(self.fitting(pairs))
-        return NodeHeap(pairs, list(zip(self.scores[rows].tolist(), rows.tolist(), strict=True)), len(self._journal))
+        return NodeHeap(
+            pairs,
+            list(zip(self.scores[rows].tolist(), rows.tolist(), strict=True)),
+            len(self._journal),
+        )
 
     def _first(self, heap: NodeHeap) -> int | None:
         """Return the row of the first node of a heap that is still what its entry says."""
-        entries, pairs, scores, journal, rest, shut = heap.entries, heap.pairs, self._score, self._journal, self._rest, self._shut
+        entries, pairs, scores, journal, rest, shut = (
+            heap.entries,
+            heap.pairs,
+            self._score,
+            self._journal,
+            self._rest,
+            self._shut,
+        )
         end = len(journal)
         while heap.read < end:
             row = journal[heap.read]

@@ -1,9 +1,9 @@
 """Durations as Go's ``time.ParseDuration`` reads them, in integers.
 
-queues.yaml takes its durations from Go programs, so the same texts have to mean the same here, to the nanosecond. Go adds the
-fraction of a number with two operations in floating point, which shows in the last digit of long fractions
-(``0.3333333333333333333h`` is 20 minutes there). Those two operations are done here as integers rounded to 53 bits, half to
-even, with the same result.
+queues.yaml takes its durations from Go programs, so the same texts have to mean the same here, to
+the nanosecond. Go adds the fraction of a number with two operations in floating point, which shows
+in the last digit of long fractions (``0.3333333333333333333h`` is 20 minutes there). Those two
+operations are done here as integers rounded to 53 bits, half to even, with the same result.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def parse_duration_ns(text: str) -> int:
     """Return a Go duration in nanoseconds; it may be negative.
 
     Raises:
-        DurationError: Go would refuse the text: empty, a number without a unit (other than 0), an unknown unit, out of range.
+        DurationError: Go would refuse the text: empty, a number without a unit (other than 0), an
+            unknown unit, out of range.
     """
     if len(text) > _MAX_LENGTH:
         raise DurationError(text)

@@ -1,8 +1,8 @@
 """The engine: one pure function from a state, a time and proposals to the events to append.
 
-A step validates and applies its proposals, fires the timers that are due, and decides. It reads no clock, draws nothing, does no
-I/O; two engines that take the same steps give the same events, and an engine rebuilt from those events goes on as if it had never
-been away.
+A step validates and applies its proposals, fires the timers that are due, and decides. It reads no
+clock, draws nothing, does no I/O; two engines that take the same steps give the same events, and an
+engine rebuilt from those events goes on as if it had never been away.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ class Engine:
         """Start with an empty state, or go on with one from a snapshot."""
         self.state = State() if state is None else state
         self.tracer: Tracer | None = None
-        self._families: dict[type, Family] = {YunikornSpec: YunikornFamily(), KueueSpec: KueueFamily()}
+        self._families: dict[type, Family] = {
+            YunikornSpec: YunikornFamily(),
+            KueueSpec: KueueFamily(),
+        }
 
     @property
     def family(self) -> Family | None:
@@ -53,7 +56,7 @@ class Engine:
         spec = self.state.configuration
         return None if spec is None else self._families[type(spec)]
 
-    # -------------------------------------------------------------------------------------------------------------- replay
+    # --------------------------------------------------------------------------------------- replay
 
     def apply(self, event: v.AnyEvent, time: int) -> None:
         """Apply one recorded event of a frame with this time."""
@@ -67,9 +70,11 @@ class Engine:
             for frame in frames:
                 state.time = frame.time
                 apply_all(state, frame.events)
-                del frame  # its memory serves the next one, which is made before this name is bound anew
+                del (
+                    frame
+                )  # its memory serves the next one, which is made before this name is bound anew
 
-    # ---------------------------------------------------------------------------------------------------------------- step
+    # ----------------------------------------------------------------------------------------- step
 
     def next_due(self) -> int | None:
         """Return when the next step is needed even if no proposal comes, milliseconds; None: never."""
@@ -78,17 +83,24 @@ class Engine:
         dues = [due for due in (timer.due if timer is not None else None, cycle) if due is not None]
         return min(dues) if dues else None
 
-    def lead(self, time: int, term: int, leader: str, checkpoint_every: int = 100_000) -> tuple[v.AnyEvent, ...]:
+    def lead(
+        self, time: int, term: int, leader: str, checkpoint_every: int = 100_000
+    ) -> tuple[v.AnyEvent, ...]:
         """Begin a term: return the events of its fence frame."""
         step = Step(self.state, time, self.tracer)
-        step.emit(v.LeaderStarted, cause=0, term=term, leader=leader, checkpoint_every=checkpoint_every)
+        step.emit(
+            v.LeaderStarted, cause=0, term=term, leader=leader, checkpoint_every=checkpoint_every
+        )
         return tuple(step.events)
 
-    def step(self, time: int, proposals: Sequence[v.Proposal] = (), *, decide: bool = True) -> tuple[v.AnyEvent, ...]:
+    def step(
+        self, time: int, proposals: Sequence[v.Proposal] = (), *, decide: bool = True
+    ) -> tuple[v.AnyEvent, ...]:
         """Take one step and return its events, already applied.
 
         Args:
-            time: Milliseconds since the epoch; an earlier time than the last step's counts as that one.
+            time: Milliseconds since the epoch; an earlier time than the last step's counts as that
+                one.
             proposals: In the order of the inbox.
             decide: False: only validate and apply, while a new leader catches up.
         """
@@ -151,7 +163,12 @@ class Engine:
             for name in tuple(application.asks):
                 step.emit(v.AskWithdrawn, cause=event.seq, ask=name)
             for name in tuple(application.allocations):
-                step.emit(v.AllocationReleased, cause=event.seq, allocation=name, reason="application removed")
+                step.emit(
+                    v.AllocationReleased,
+                    cause=event.seq,
+                    allocation=name,
+                    reason="application removed",
+                )
         if self.family is not None:
             self.family.follow(step, event)
 
@@ -160,7 +177,11 @@ class Engine:
         state = step.state
         while (family := self.family) is not None:
             timer, cycle = state.timers.first(), family.next_cycle(state)
-            if timer is not None and timer.due <= step.time and (cycle is None or (timer.due, timer.id) < (cycle, "cycle")):
+            if (
+                timer is not None
+                and timer.due <= step.time
+                and (cycle is None or (timer.due, timer.id) < (cycle, "cycle"))
+            ):
                 step.due = timer.due
                 if timer.kind == "evict":
                     evictions.overdue(step, timer)
@@ -185,7 +206,7 @@ class Engine:
         if state.checkpoint_every and state.seq - state.last_checkpoint >= state.checkpoint_every:
             step.emit(v.CheckpointRecorded, cause=state.seq, digest=state.digest())
 
-    # --------------------------------------------------------------------------------------------------------------- Kueue
+    # ---------------------------------------------------------------------------------------- Kueue
 
     @property
     def last_order(self) -> list[list[str]]:

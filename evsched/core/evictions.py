@@ -1,8 +1,9 @@
 """Victims on their way out: repeated, refused, lost, withdrawn (seed cross_queue_preemption, answer 1: graceful termination).
 
-A victim gets a grace time. When it has not left by then its agent is told again; after `eviction_attempts` times the preemption
-is withdrawn with an event, so that nothing stays wedged: the victims may stay, the ask waits like any other. It had its turn
-and does not preempt again, or one that will not leave would make it tell others to go for ever ("no storm"). When the node was
+A victim gets a grace time. When it has not left by then its agent is told again; after
+`eviction_attempts` times the preemption is withdrawn with an event, so that nothing stays wedged:
+the victims may stay, the ask waits like any other. It had its turn and does not preempt again, or
+one that will not leave would make it tell others to go for ever ("no storm"). When the node was
 lost it may.
 """
 
@@ -37,7 +38,13 @@ def overdue(step: Step, timer: Timer) -> None:
     reason = f"allocation {victims[0]}: did not leave though told {attempts} times"
     if preemption is not None and victims[0] in preemption.waiting_for:
         waiting = tuple(preemption.waiting_for)
-        step.emit(v.PreemptionWithdrawn, cause=timer.cause, ask=preemption.ask, victims=waiting, reason=reason)
+        step.emit(
+            v.PreemptionWithdrawn,
+            cause=timer.cause,
+            ask=preemption.ask,
+            victims=waiting,
+            reason=reason,
+        )
         victims = tuple(state.leaving.get(int(timer.subject), ()))
     if victims:
         step.emit(v.PreemptionWithdrawn, cause=timer.cause, victims=victims, reason=reason)
@@ -55,8 +62,17 @@ def node_changed(step: Step, event: v.NodeUpdated) -> None:
         closed = not node.schedulable and ask.required_node is None
         if closed or not _could_fit(state, node, ask):
             victims = tuple(state.preemptions[name].waiting_for)
-            reason = f"node {node.name}: {'takes nobody any more' if closed else 'has become too small'}"
-            step.emit(v.PreemptionWithdrawn, cause=event.seq, ask=name, victims=victims, reason=reason, node_lost=True)
+            reason = (
+                f"node {node.name}: {'takes nobody any more' if closed else 'has become too small'}"
+            )
+            step.emit(
+                v.PreemptionWithdrawn,
+                cause=event.seq,
+                ask=name,
+                victims=victims,
+                reason=reason,
+                node_lost=True,
+            )
 
 
 def _could_fit(state: State, node: Node, ask: Ask) -> bool:
@@ -67,7 +83,10 @@ def _could_fit(state: State, node: Node, ask: Ask) -> bool:
         if allocation.told:
             for index, amount in shapes[allocation.shape].pairs:
                 going[index] = going.get(index, 0) + amount
-    return all(node.available(index, ask.id) + going.get(index, 0) >= amount for index, amount in shapes[ask.shape].pairs)
+    return all(
+        node.available(index, ask.id) + going.get(index, 0) >= amount
+        for index, amount in shapes[ask.shape].pairs
+    )
 
 
 def node_lost(step: Step, event: v.NodeRemoved) -> None:
@@ -88,4 +107,10 @@ def node_lost(step: Step, event: v.NodeRemoved) -> None:
                 node_lost=True,
             )
         else:
-            step.emit(v.ReservationReleased, cause=event.seq, ask=ask, node=event.node, reason=f"node {event.node}: was removed")
+            step.emit(
+                v.ReservationReleased,
+                cause=event.seq,
+                ask=ask,
+                node=event.node,
+                reason=f"node {event.node}: was removed",
+            )

@@ -1,8 +1,9 @@
 """What the reducer tells the indices that serve decisions alone.
 
-Each index is built from the state when a decision first needs it and is told of every change from then on. It must never hold
-anything that could not be built anew from the state: dropping it (setting the attribute of `evsched.core.state.State` to None) is
-always allowed and changes no decision.
+Each index is built from the state when a decision first needs it and is told of every change from
+then on. It must never hold anything that could not be built anew from the state: dropping it
+(setting the attribute of `evsched.core.state.State` to None) is always allowed and changes no
+decision.
 """
 
 from __future__ import annotations

@@ -43,49 +43,89 @@ def _shape(subject: str, field: str, limit: LimitSpec) -> Iterator[Problem]:
     if not limit.users and not limit.groups:
         yield Problem(subject, field, f"{subject}: {field} names nobody, expected users or groups")
     if not limit.max_applications and not any((limit.max_resources or {}).values()):
-        yield Problem(subject, field, f"{subject}: {field} limits nothing, expected maxresources or maxapplications")
+        yield Problem(
+            subject,
+            field,
+            f"{subject}: {field} limits nothing, expected maxresources or maxapplications",
+        )
 
 
 def _names(subject: str, field: str, limit: LimitSpec, held: _Held) -> Iterator[Problem]:
     """Check names, their order and that each has one limit; what is found is added to ``held``."""
-    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (("user", limit.users), ("group", limit.groups))
+    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+        ("user", limit.users),
+        ("group", limit.groups),
+    )
     for kind, names in kinds:
         place = f"{field}.{kind}s"
         for name in names:
             if not _NAME.fullmatch(name):
-                yield Problem(subject, place, f"{subject}: {field} has the {kind} name {name[:64]!r}, expected a name or *")
+                yield Problem(
+                    subject,
+                    place,
+                    f"{subject}: {field} has the {kind} name {name[:64]!r}, expected a name or *",
+                )
             if (kind, name) in held:
-                yield Problem(subject, place, f"{subject}: {field} limits {kind} {name} a second time, expected once")
+                yield Problem(
+                    subject,
+                    place,
+                    f"{subject}: {field} limits {kind} {name} a second time, expected once",
+                )
             elif (kind, WILDCARD) in held:
-                yield Problem(subject, place, f"{subject}: {field} limits {kind} {name} behind *, expected * last")
+                yield Problem(
+                    subject,
+                    place,
+                    f"{subject}: {field} limits {kind} {name} behind *, expected * last",
+                )
             if kind == "group" and name == WILDCARD and not any(key[0] == "group" for key in held):
-                yield Problem(subject, place, f"{subject}: {field} limits group * alone, expected a named group before it")
+                yield Problem(
+                    subject,
+                    place,
+                    f"{subject}: {field} limits group * alone, expected a named group before it",
+                )
             held[kind, name] = limit
 
 
 def _under_queue(subject: str, field: str, limit: LimitSpec, queue: QueueSpec) -> Iterator[Problem]:
     """Check a limit against what the queue itself may use."""
-    yield from _under(subject, field, limit, (queue.maximum or {}, queue.max_applications, "the queue"))
+    yield from _under(
+        subject, field, limit, (queue.maximum or {}, queue.max_applications, "the queue")
+    )
 
 
-def _under_ancestors(subject: str, field: str, limit: LimitSpec, above: tuple[tuple[str, _Held], ...]) -> Iterator[Problem]:
+def _under_ancestors(
+    subject: str, field: str, limit: LimitSpec, above: tuple[tuple[str, _Held], ...]
+) -> Iterator[Problem]:
     """Check a limit against those of the same name, or of ``*``, in the queues above."""
-    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (("user", limit.users), ("group", limit.groups))
+    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+        ("user", limit.users),
+        ("group", limit.groups),
+    )
     for path, held in above:
         for kind, names in kinds:
             for name in names:
                 higher = held.get((kind, name), held.get((kind, WILDCARD)))
                 if higher is not None:
                     whose = f"{kind} {name} in queue {path}"
-                    yield from _under(subject, field, limit, (higher.max_resources or {}, higher.max_applications, whose))
+                    yield from _under(
+                        subject,
+                        field,
+                        limit,
+                        (higher.max_resources or {}, higher.max_applications, whose),
+                    )
 
 
-def _under(subject: str, field: str, limit: LimitSpec, most: tuple[Amounts, int, str]) -> Iterator[Problem]:
+def _under(
+    subject: str, field: str, limit: LimitSpec, most: tuple[Amounts, int, str]
+) -> Iterator[Problem]:
     """Check a limit against another one, where both limit."""
     resources, applications, whose = most
     for resource, amount in (limit.max_resources or {}).items():
         if amount > resources.get(resource, amount):
-            found, expected = format_amount(resource, amount), format_amount(resource, resources[resource])
+            found, expected = (
+                format_amount(resource, amount),
+                format_amount(resource, resources[resource]),
+            )
             message = f"{subject}: {field} maxresources {resource} {found} is above {expected} of {whose}, expected at most that"
             yield Problem(subject, f"{field}.maxresources.{resource}", message)
     if 0 < applications < limit.max_applications:

@@ -1,8 +1,8 @@
 """The rules of placement rules, and what a filter's regular expression may be.
 
-A filter with one entry may be a regular expression. Names of users come from outside, and Python's engine needs exponential
-time for some patterns, so a pattern is taken only where its shape bounds its time: no repeated group, and few of everything
-that can make the engine come back.
+A filter with one entry may be a regular expression. Names of users come from outside, and Python's
+engine needs exponential time for some patterns, so a pattern is taken only where its shape bounds
+its time: no repeated group, and few of everything that can make the engine come back.
 """
 
 from __future__ import annotations
@@ -34,7 +34,13 @@ def placement_problems(spec: YunikornSpec) -> list[Problem]:
     found = []
     if len(spec.placement_rules) > MAX_RULES:
         number = len(spec.placement_rules)
-        found.append(Problem(subject, "placementrules", f"{subject}: has {number} placement rules, expected at most {MAX_RULES}"))
+        found.append(
+            Problem(
+                subject,
+                "placementrules",
+                f"{subject}: has {number} placement rules, expected at most {MAX_RULES}",
+            )
+        )
     for index, rule in enumerate(spec.placement_rules[:MAX_RULES]):
         found += _rule(subject, f"placementrules[{index}]", rule, spec.root)
     return found
@@ -43,7 +49,8 @@ def placement_problems(spec: YunikornSpec) -> list[Problem]:
 def is_pattern(entries: tuple[str, ...]) -> bool:
     """Return whether the users or groups of a filter are one regular expression, to be searched for in a name.
 
-    They are when there is one entry and it holds a character that has a meaning there; a dot alone makes none.
+    They are when there is one entry and it holds a character that has a meaning there; a dot alone
+    makes none.
     """
     return len(entries) == 1 and _SPECIAL.search(entries[0]) is not None
 
@@ -84,7 +91,11 @@ def _rule(subject: str, field: str, rule: PlacementRuleSpec, root: QueueSpec) ->
         chain.append((place, level))
         level, place = level.parent, f"{place}.parent"
         if len(chain) > MAX_CHAIN:
-            yield Problem(subject, field, f"{subject}: {field} has more than {MAX_CHAIN} parent rules, expected fewer")
+            yield Problem(
+                subject,
+                field,
+                f"{subject}: {field} has more than {MAX_CHAIN} parent rules, expected fewer",
+            )
             return
     before = 0
     for place, level in chain:
@@ -99,10 +110,20 @@ def _level(subject: str, field: str, rule: PlacementRuleSpec) -> Iterator[Proble
     """Check one rule by itself."""
     if rule.name in {"fixed", "tag"} and not rule.value:
         what = "the queue" if rule.name == "fixed" else "the name of the tag"
-        yield Problem(subject, field, f"{subject}: {field} is a {rule.name} rule without a value, expected {what}")
-    if rule.name == "fixed" and not all(_QUEUE_NAME.fullmatch(part) for part in rule.value.split(".")) and rule.value:
         yield Problem(
-            subject, f"{field}.value", f"{subject}: {field} has the value {rule.value[:64]!r}, expected the path of a queue"
+            subject,
+            field,
+            f"{subject}: {field} is a {rule.name} rule without a value, expected {what}",
+        )
+    if (
+        rule.name == "fixed"
+        and not all(_QUEUE_NAME.fullmatch(part) for part in rule.value.split("."))
+        and rule.value
+    ):
+        yield Problem(
+            subject,
+            f"{field}.value",
+            f"{subject}: {field} has the value {rule.value[:64]!r}, expected the path of a queue",
         )
     if rule.filter is not None:
         yield from _filter(subject, f"{field}.filter", rule.filter)
@@ -112,40 +133,69 @@ def _filter(subject: str, field: str, filter_: FilterSpec) -> Iterator[Problem]:
     """Check a filter: names, or one regular expression."""
     for name, entries in (("users", filter_.users), ("groups", filter_.groups)):
         for entry in entries:
-            no_name = "" if _NAME.fullmatch(entry) else "is no name, expected names or one regular expression"
+            no_name = (
+                ""
+                if _NAME.fullmatch(entry)
+                else "is no name, expected names or one regular expression"
+            )
             why = pattern_problem(entry) if is_pattern(entries) else no_name
             if why:
-                yield Problem(subject, f"{field}.{name}", f"{subject}: {field} entry {entry[:64]!r} {why}")
+                yield Problem(
+                    subject, f"{field}.{name}", f"{subject}: {field} entry {entry[:64]!r} {why}"
+                )
 
 
-def _static(subject: str, chain: list[tuple[str, PlacementRuleSpec]], root: QueueSpec) -> Iterator[Problem]:
+def _static(
+    subject: str, chain: list[tuple[str, PlacementRuleSpec]], root: QueueSpec
+) -> Iterator[Problem]:
     """Check that the queues a chain names from the top exist or may be created, and that it can end in a leaf.
 
-    The chain comes with the rule itself first and its outermost parent last. A full path makes the parents above it of no
-    meaning.
+    The chain comes with the rule itself first and its outermost parent last. A full path makes the
+    parents above it of no meaning.
     """
-    start = next((i for i, (_, rule) in enumerate(chain) if rule.name == "fixed" and _is_full(rule.value)), len(chain) - 1)
+    start = next(
+        (i for i, (_, rule) in enumerate(chain) if rule.name == "fixed" and _is_full(rule.value)),
+        len(chain) - 1,
+    )
     queue: QueueSpec | None = root
     path = "root"
     for place, rule in reversed(chain[: start + 1]):
         if rule.name != "fixed":
             if queue is not None and not queue.parent:
-                yield Problem(subject, place, f"{subject}: {place} would create queues below {path}, which is a leaf")
+                yield Problem(
+                    subject,
+                    place,
+                    f"{subject}: {place} would create queues below {path}, which is a leaf",
+                )
             return
         parts = [part.lower() for part in rule.value.split(".")]
         for part in parts[1:] if _is_full(rule.value) else parts:
             if queue is not None and not queue.parent:
-                yield Problem(subject, place, f"{subject}: {place} names {part} below queue {path}, which is a leaf")
+                yield Problem(
+                    subject,
+                    place,
+                    f"{subject}: {place} names {part} below queue {path}, which is a leaf",
+                )
                 return
-            queue = next((child for child in queue.queues if child.name == part), None) if queue is not None else None
+            queue = (
+                next((child for child in queue.queues if child.name == part), None)
+                if queue is not None
+                else None
+            )
             path = f"{path}.{part}"
             if queue is None and not rule.create:
                 yield Problem(
-                    subject, place, f"{subject}: {place} names queue {path}, which does not exist and may not be created"
+                    subject,
+                    place,
+                    f"{subject}: {place} names queue {path}, which does not exist and may not be created",
                 )
                 return
     if queue is not None and queue.parent:
-        yield Problem(subject, chain[0][0], f"{subject}: {chain[0][0]} ends in queue {path}, which is a parent, expected a leaf")
+        yield Problem(
+            subject,
+            chain[0][0],
+            f"{subject}: {chain[0][0]} ends in queue {path}, which is a parent, expected a leaf",
+        )
 
 
 def _is_full(value: str) -> bool:

@@ -9,12 +9,14 @@ class Problem(NamedTuple):
     """One rule that a configuration breaks.
 
     Attributes:
-        subject: What breaks it: ``queue root.a``, ``partition default``, ``ClusterQueue team-a``, ``Cohort org``.
-        field: Where in the subject, in the words of the file format: ``resources.max.vcore``; empty for the whole of it.
+        subject: What breaks it: ``queue root.a``, ``partition default``, ``ClusterQueue team-a``,
+            ``Cohort org``.
+        field: Where in the subject, in the words of the file format: ``resources.max.vcore``; empty
+            for the whole of it.
         message: A sentence with the subject first, what was found and what was expected.
-        advisory: True when only a file is refused for it. A configuration that is given directly (an event, a scenario) is
-            followed, because the real schedulers follow it too once it is past their loaders, and recorded decisions depend
-            on that.
+        advisory: True when only a file is refused for it. A configuration that is given directly
+            (an event, a scenario) is followed, because the real schedulers follow it too once it is
+            past their loaders, and recorded decisions depend on that.
     """
 
     subject: str

@@ -1,10 +1,12 @@
 """Amounts of resources as people write them, to exact integers in base units and back.
 
-Two notations are read. That of queues.yaml is digits and a suffix, nothing else; that of Kubernetes adds decimals, exponents and
-the suffixes below one. Neither ever passes through floating point: a number is kept as a whole mantissa with powers of ten and
-two beside it, and the one rounding there is (up to the next whole base unit, as Kubernetes does) is a division of integers.
+Two notations are read. That of queues.yaml is digits and a suffix, nothing else; that of Kubernetes
+adds decimals, exponents and the suffixes below one. Neither ever passes through floating point: a
+number is kept as a whole mantissa with powers of ten and two beside it, and the one rounding there
+is (up to the next whole base unit, as Kubernetes does) is a division of integers.
 
-Base units: thousandths of a core for ``cpu`` and ``vcore``, bytes for ``memory`` and ``ephemeral-storage``, pieces otherwise.
+Base units: thousandths of a core for ``cpu`` and ``vcore``, bytes for ``memory`` and
+``ephemeral-storage``, pieces otherwise.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei"
 _WHOLE = {"": 1, **_DECIMAL, **_BINARY}
 _PARTS = {"n": -9, "u": -6, "m": -3}
 _YUNIKORN = re.compile(r"([0-9]+)([A-Za-z]*)")
-_KUBERNETES = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+)|([A-Za-z]*))")
+_KUBERNETES = re.compile(
+    r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+)|([A-Za-z]*))"
+)
 _FAR_EXPONENT = 200
 """An exponent beyond this decides alone: such a number is larger than any bound, or rounds up to one unit."""
 
@@ -50,14 +54,17 @@ class QuantityError(ValueError):
 def parse_yunikorn(resource: str, text: str) -> int:
     """Return a quantity of queues.yaml in base units.
 
-    Digits, then nothing or one of k M G T P E Ki Mi Gi Ti Pi Ei; ``vcore`` and ``cpu`` may also say ``m`` (thousandths) and count
-    cores without it. No signs, no fractions, no spaces.
+    Digits, then nothing or one of k M G T P E Ki Mi Gi Ti Pi Ei; ``vcore`` and ``cpu`` may also say
+    ``m`` (thousandths) and count cores without it. No signs, no fractions, no spaces.
 
     Raises:
-        QuantityError: The text is something else, or the amount is above `MAX_AMOUNT` (2**53) base units.
+        QuantityError: The text is something else, or the amount is above `MAX_AMOUNT` (2**53) base
+            units.
     """
     milli = resource in MILLI_RESOURCES
-    expected = f"digits and a suffix ({'m ' if milli else ''}k M G T P E Ki Mi Gi Ti Pi Ei, or none)"
+    expected = (
+        f"digits and a suffix ({'m ' if milli else ''}k M G T P E Ki Mi Gi Ti Pi Ei, or none)"
+    )
     match = _YUNIKORN.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         raise QuantityError(text, expected)
@@ -74,8 +81,9 @@ def parse_yunikorn(resource: str, text: str) -> int:
 def parse_kubernetes(resource: str, text: str) -> int:
     """Return a Kubernetes quantity in base units, rounded up to the next whole one.
 
-    Decimals (``1.5``), exponents (``1e3``) and all suffixes (n u m k M G T P E Ki Mi Gi Ti Pi Ei); ``cpu`` counts cores and
-    comes out in thousandths. A value above 2**63 - 1 base units is refused, where Kubernetes would silently cap it.
+    Decimals (``1.5``), exponents (``1e3``) and all suffixes (n u m k M G T P E Ki Mi Gi Ti Pi Ei);
+    ``cpu`` counts cores and comes out in thousandths. A value above 2**63 - 1 base units is
+    refused, where Kubernetes would silently cap it.
 
     Raises:
         QuantityError: The text is something else, negative, or too large.
@@ -96,14 +104,19 @@ def weight_nano(text: str) -> int:
 def format_amount(resource: str, amount: int) -> str:
     """Return an amount in base units as a person would write it, in the shortest exact form.
 
-    What `parse_yunikorn` reads back as the same amount, with a minus before it where the amount is negative.
+    What `parse_yunikorn` reads back as the same amount, with a minus before it where the amount is
+    negative.
     """
     if amount < 0:
         return "-" + format_amount(resource, -amount)
     if resource in MILLI_RESOURCES:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     forms = [str(amount)]
-    forms += [f"{amount // unit}{suffix}" for suffix, unit in (_DECIMAL | _BINARY).items() if amount and amount % unit == 0]
+    forms += [
+        f"{amount // unit}{suffix}"
+        for suffix, unit in (_DECIMAL | _BINARY).items()
+        if amount and amount % unit == 0
+    ]
     # The shortest; among equally short ones the larger unit, decimal before binary.
     return min(reversed(forms), key=lambda form: (len(form), form.endswith("i")))
 
@@ -130,7 +143,8 @@ def _scaled_up(text: str, scale: int) -> int:
         mantissa *= _WHOLE[suffix]
     else:
         raise QuantityError(text, expected)
-    # A mantissa has far fewer digits than the bound of the exponent, so that a far one leaves one unit, or too many.
+    # A mantissa has far fewer digits than the bound of the exponent, so that a far one leaves one
+    # unit, or too many.
     factor: int = 10 ** min(abs(tens), _FAR_EXPONENT)
     # The floor of the negative is the ceiling.
     return mantissa * factor if tens >= 0 else -(-mantissa // factor)

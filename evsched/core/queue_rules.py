@@ -1,6 +1,7 @@
 """The rules of a partition of queues.yaml: the tree, its resources, its access lists and templates.
 
-Limits of users and groups are judged in `evsched.core.limit_rules`, placement rules in `evsched.core.placement_rules`.
+Limits of users and groups are judged in `evsched.core.limit_rules`, placement rules in
+`evsched.core.placement_rules`.
 """
 
 from __future__ import annotations
@@ -51,12 +52,28 @@ def queue_problems(spec: YunikornSpec) -> list[Problem]:
     subject = f"partition {spec.partition}"
     found = []
     if not spec.partition or len(spec.partition) > MAX_TEXT or _CONTROL.search(spec.partition):
-        found.append(Problem(subject, "name", f"partition: found the name {spec.partition[:64]!r}, expected printable text"))
+        found.append(
+            Problem(
+                subject,
+                "name",
+                f"partition: found the name {spec.partition[:64]!r}, expected printable text",
+            )
+        )
     if spec.root.name != "root":
-        found.append(Problem("queue root", "name", f"queue root: found the name {spec.root.name[:64]!r}, expected root"))
+        found.append(
+            Problem(
+                "queue root",
+                "name",
+                f"queue root: found the name {spec.root.name[:64]!r}, expected root",
+            )
+        )
     if not spec.root.parent:
-        found.append(Problem("queue root", "parent", "queue root: is a leaf, expected it to hold queues"))
-    found += _amounts(subject, "preemption.pace.resources", spec.pace.max_resources, "at most preempted")
+        found.append(
+            Problem("queue root", "parent", "queue root: is a leaf, expected it to hold queues")
+        )
+    found += _amounts(
+        subject, "preemption.pace.resources", spec.pace.max_resources, "at most preempted"
+    )
     if spec.cost not in COSTS:
         wrong = f"{subject}: found preemption.cost {spec.cost[:64]!r}, expected one of {', '.join(sorted(COSTS))}"
         found.append(Problem(subject, "preemption.cost", wrong))
@@ -75,7 +92,11 @@ def _too_large(root: QueueSpec) -> Problem | None:
         number += 1
         if depth > MAX_QUEUE_DEPTH or number > MAX_QUEUES:
             expected = f"expected at most {MAX_QUEUE_DEPTH} levels and {MAX_QUEUES} queues"
-            return Problem(f"queue {path}", "queues", f"queue {path[:253]}: is too deep or one too many, {expected}")
+            return Problem(
+                f"queue {path}",
+                "queues",
+                f"queue {path[:253]}: is too deep or one too many, {expected}",
+            )
         stack.extend((child, f"{path}.{child.name}", depth + 1) for child in queue.queues)
     return None
 
@@ -91,9 +112,18 @@ def _queue(queue: QueueSpec, above: _Above) -> Iterator[Problem]:
             f"queue {above.path}: found the queue name {queue.name[:64]!r}, expected 1 to 64 letters, digits or _:#/@-",
         )
     if queue.queues and not queue.parent:
-        yield Problem(subject, "parent", f"{subject}: holds queues and is marked as a leaf, expected a parent")
-    settings = resolve(queue.properties, above.settings, leaf=not queue.parent, quota_delay_ms=queue.quota_preemption_delay_ms)
-    yield from _own_resources(subject, queue.guaranteed, queue.maximum, settings.quota_preemption_delay_ms)
+        yield Problem(
+            subject, "parent", f"{subject}: holds queues and is marked as a leaf, expected a parent"
+        )
+    settings = resolve(
+        queue.properties,
+        above.settings,
+        leaf=not queue.parent,
+        quota_delay_ms=queue.quota_preemption_delay_ms,
+    )
+    yield from _own_resources(
+        subject, queue.guaranteed, queue.maximum, settings.quota_preemption_delay_ms
+    )
     yield from _under_maximum(subject, queue, above)
     yield from _children_guarantees(subject, queue, above)
     yield from _applications(subject, queue, above)
@@ -104,7 +134,11 @@ def _queue(queue: QueueSpec, above: _Above) -> Iterator[Problem]:
     for child in queue.queues:
         name = child.name.lower()
         if name in seen:
-            yield Problem(f"queue {path}.{child.name}", "name", f"queue {path}.{name}: is there a second time, expected once")
+            yield Problem(
+                f"queue {path}.{child.name}",
+                "name",
+                f"queue {path}.{name}: is there a second time, expected once",
+            )
         seen[name] = True
         yield from _queue(child, below)
 
@@ -118,12 +152,15 @@ def _below(path: str, queue: QueueSpec, above: _Above, settings: QueueSettings) 
     return _Above(path, maximum, maximum_of, queue.max_applications, settings)
 
 
-def _own_resources(subject: str, guaranteed: Amounts | None, maximum: Amounts | None, delay_ms: int) -> Iterator[Problem]:
+def _own_resources(
+    subject: str, guaranteed: Amounts | None, maximum: Amounts | None, delay_ms: int
+) -> Iterator[Problem]:
     """Check guarantee against maximum.
 
-    With a delay of quota enforcement the maximum must be above the guarantee, in each type set in both, else not below it
-    (quota_enforcement, "Meaningful Quota Decrease"). Where both are equal nothing can go wrong, as no victim is taken from what
-    is guaranteed; so only a file is refused for it.
+    With a delay of quota enforcement the maximum must be above the guarantee, in each type set in
+    both, else not below it (quota_enforcement, "Meaningful Quota Decrease"). Where both are equal
+    nothing can go wrong, as no victim is taken from what is guaranteed; so only a file is refused
+    for it.
     """
     yield from _amounts(subject, "resources.guaranteed", guaranteed, "guaranteed")
     yield from _amounts(subject, "resources.max", maximum, "max")
@@ -134,7 +171,11 @@ def _own_resources(subject: str, guaranteed: Amounts | None, maximum: Amounts | 
         found = f"max {resource} {format_amount(resource, amount)}"
         expected = f"guaranteed {format_amount(resource, least)}"
         if amount < least:
-            yield Problem(subject, f"resources.max.{resource}", f"{subject}: {found} is below {expected}, expected at least that")
+            yield Problem(
+                subject,
+                f"resources.max.{resource}",
+                f"{subject}: {found} is below {expected}, expected at least that",
+            )
         elif delay_ms > 0:
             message = f"{subject}: {found} equals {expected}, expected more because a quota.preemption.delay is set"
             yield Problem(subject, f"resources.max.{resource}", message, advisory=True)
@@ -144,23 +185,36 @@ def _amounts(subject: str, field: str, amounts: Amounts | None, name: str) -> It
     """Check names and bounds, for configurations that were not read from a file."""
     for resource, amount in (amounts or {}).items():
         if not _RESOURCE_NAME.fullmatch(resource):
-            yield Problem(subject, field, f"{subject}: found the resource {resource[:64]!r}, expected a name without spaces")
+            yield Problem(
+                subject,
+                field,
+                f"{subject}: found the resource {resource[:64]!r}, expected a name without spaces",
+            )
         if not 0 <= amount <= MAX_AMOUNT:
             yield Problem(
-                subject, f"{field}.{resource}", f"{subject}: {name} {resource} is out of bounds, expected 0 to {MAX_AMOUNT}"
+                subject,
+                f"{field}.{resource}",
+                f"{subject}: {name} {resource} is out of bounds, expected 0 to {MAX_AMOUNT}",
             )
 
 
 def _under_maximum(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Problem]:
     """Check maximum and guarantee against what the queues above may use at most."""
-    for name, field, amounts in (("max", "max", queue.maximum), ("guaranteed", "guaranteed", queue.guaranteed)):
+    for name, field, amounts in (
+        ("max", "max", queue.maximum),
+        ("guaranteed", "guaranteed", queue.guaranteed),
+    ):
         for resource, amount in (amounts or {}).items():
             most = above.maximum.get(resource)
             if most is not None and amount > most:
                 found = f"{name} {resource} {format_amount(resource, amount)}"
-                expected = f"max {format_amount(resource, most)} of queue {above.maximum_of[resource]}"
+                expected = (
+                    f"max {format_amount(resource, most)} of queue {above.maximum_of[resource]}"
+                )
                 yield Problem(
-                    subject, f"resources.{field}.{resource}", f"{subject}: {found} is above {expected}, expected at most that"
+                    subject,
+                    f"resources.{field}.{resource}",
+                    f"{subject}: {found} is above {expected}, expected at most that",
                 )
 
 
@@ -168,7 +222,10 @@ def _children_guarantees(subject: str, queue: QueueSpec, above: _Above) -> Itera
     """Check that a queue can keep what its children are guaranteed together."""
     for resource, amount in _guaranteed_below(queue).items():
         found = f"{subject}: guarantees of {resource} below add up to"
-        own, most = (queue.guaranteed or {}).get(resource), {**above.maximum, **(queue.maximum or {})}.get(resource)
+        own, most = (
+            (queue.guaranteed or {}).get(resource),
+            {**above.maximum, **(queue.maximum or {})}.get(resource),
+        )
         if amount > MAX_INT64:
             yield Problem(subject, "queues", f"{found} more than {MAX_INT64}")
         elif own is not None and amount > own:
@@ -198,7 +255,9 @@ def _applications(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Pro
     most = above.max_applications
     if most and not 0 < queue.max_applications <= most:
         found = queue.max_applications or "not limited"
-        message = f"{subject}: maxapplications is {found}, expected 1 to {most} as in queue {above.path}"
+        message = (
+            f"{subject}: maxapplications is {found}, expected 1 to {most} as in queue {above.path}"
+        )
         yield Problem(subject, "maxapplications", message)
 
 
@@ -206,7 +265,9 @@ def _texts(subject: str, queue: QueueSpec) -> Iterator[Problem]:
     """Check access lists and properties."""
     for field, acl in (("submitacl", queue.submit_acl), ("adminacl", queue.admin_acl)):
         if len(acl) > MAX_TEXT or not _ACL.fullmatch(acl):
-            expected = "expected *, or users and groups, each separated by commas, with one space between"
+            expected = (
+                "expected *, or users and groups, each separated by commas, with one space between"
+            )
             yield Problem(subject, field, f"{subject}: {field} is {acl[:64]!r}, {expected}")
     yield from _properties(subject, "properties", queue.properties)
 
@@ -215,7 +276,11 @@ def _properties(subject: str, field: str, properties: dict[str, str]) -> Iterato
     """Check the bounds of properties, for configurations that were not read from a file."""
     for key, value in properties.items():
         if max(len(key), len(value)) > MAX_TEXT or _CONTROL.search(key) or _CONTROL.search(value):
-            yield Problem(subject, field, f"{subject}: property {key[:64]!r} is too long or holds control characters")
+            yield Problem(
+                subject,
+                field,
+                f"{subject}: property {key[:64]!r} is too long or holds control characters",
+            )
 
 
 def _template(subject: str, queue: QueueSpec, settings: QueueSettings) -> Iterator[Problem]:
@@ -224,14 +289,24 @@ def _template(subject: str, queue: QueueSpec, settings: QueueSettings) -> Iterat
     if template is None:
         return
     if not queue.parent:
-        yield Problem(subject, "childtemplate", f"{subject}: has a childtemplate and is a leaf, expected it on a parent only")
+        yield Problem(
+            subject,
+            "childtemplate",
+            f"{subject}: has a childtemplate and is a leaf, expected it on a parent only",
+        )
     for field, amounts in (("guaranteed", template.guaranteed), ("max", template.maximum)):
         for resource, amount in (amounts or {}).items():
             if amount <= 0:
-                message = f"{subject}: childtemplate {field} {resource} is {amount}, expected more than 0"
+                message = (
+                    f"{subject}: childtemplate {field} {resource} is {amount}, expected more than 0"
+                )
                 yield Problem(subject, f"childtemplate.resources.{field}.{resource}", message)
-    dynamic = resolve(template.properties, settings, leaf=True, quota_delay_ms=template.quota_preemption_delay_ms)
-    own = _own_resources(subject, template.guaranteed, template.maximum, dynamic.quota_preemption_delay_ms)
+    dynamic = resolve(
+        template.properties, settings, leaf=True, quota_delay_ms=template.quota_preemption_delay_ms
+    )
+    own = _own_resources(
+        subject, template.guaranteed, template.maximum, dynamic.quota_preemption_delay_ms
+    )
     for problem in own:
         message = problem.message.replace(f"{subject}: ", f"{subject}: childtemplate ", 1)
         yield problem._replace(field=f"childtemplate.{problem.field}", message=message)

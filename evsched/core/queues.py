@@ -1,8 +1,9 @@
 """The queue tree: one model for both policy families.
 
-A YuniKorn queue and a Kueue ClusterQueue are leaves, parent queues and cohorts are inner nodes. Amounts are kept along the path
-to the root as events are applied; nothing is ever recomputed by a scan. The sums here are plain; what a lending limit keeps back
-from a cohort is the matter of `Queue.quota`.
+A YuniKorn queue and a Kueue ClusterQueue are leaves, parent queues and cohorts are inner nodes.
+Amounts are kept along the path to the root as events are applied; nothing is ever recomputed by a
+scan. The sums here are plain; what a lending limit keeps back from a cohort is the matter of
+`Queue.quota`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Queue:
         usage: What runs here and below, by type index, allocations that were told to go included.
         pending: What waits here and below.
         preempting: The part of ``usage`` that was told to go.
-        usages, pendings: Those vectors of all queues of ``lineage``, for the reducer; vectors are only ever changed in place.
+        usages, pendings: Those vectors of all queues of ``lineage``, for the reducer; vectors are
+            only ever changed in place.
         claimed: What asks in flight (their victims were told to go) will use.
         applications: Of a leaf, by id.
         draining: No longer in the configuration, but still in use.
@@ -67,8 +69,14 @@ class Queue:
         self.pending: list[int] = []
         self.preempting: list[int] = []
         self.claimed: list[int] = []
-        self.usages: tuple[list[int], ...] = (self.usage, *(parent.usages if parent is not None else ()))
-        self.pendings: tuple[list[int], ...] = (self.pending, *(parent.pendings if parent is not None else ()))
+        self.usages: tuple[list[int], ...] = (
+            self.usage,
+            *(parent.usages if parent is not None else ()),
+        )
+        self.pendings: tuple[list[int], ...] = (
+            self.pending,
+            *(parent.pendings if parent is not None else ()),
+        )
         self.pending_asks = 0
         self.applications: dict[str, Application] = {}
         self.quota: Quota | None = None

@@ -18,7 +18,9 @@ MAX_COMBINATIONS = 512
 MAX_COHORT_DEPTH = 64
 
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
-_RESOURCE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_RESOURCE = re.compile(
+    r"([A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
 _STRATEGIES = (
     ("LessThanOrEqualToFinalShare",),
     ("LessThanInitialShare",),
@@ -31,11 +33,21 @@ def quota_problems(spec: KueueSpec) -> list[Problem]:
     found = [*_names(spec)]
     for queue in spec.cluster_queues:
         subject = f"ClusterQueue {queue.name}"
-        found += _groups(subject, queue.groups, limits_with="cohortName" if queue.cohort is None else "", lending_within=True)
+        found += _groups(
+            subject,
+            queue.groups,
+            limits_with="cohortName" if queue.cohort is None else "",
+            lending_within=True,
+        )
         found += _cluster_queue(subject, queue)
     for cohort in spec.cohorts:
         subject = f"Cohort {cohort.name}"
-        found += _groups(subject, cohort.groups, limits_with="parentName" if cohort.parent is None else "", lending_within=False)
+        found += _groups(
+            subject,
+            cohort.groups,
+            limits_with="parentName" if cohort.parent is None else "",
+            lending_within=False,
+        )
         found += _weight(subject, cohort.weight_nano)
     found += _loops(spec.cohorts)
     found += _sums(spec)
@@ -63,7 +75,9 @@ def quota_remarks(spec: KueueSpec) -> list[Problem]:
                 for f, flavor in enumerate(group.flavors):
                     if flavor.flavor not in flavors:
                         message = f"{subject}: flavor {flavor.flavor} has no ResourceFlavor; it counts as one without node labels"
-                        found.append(Problem(subject, f"resourceGroups[{g}].flavors[{f}].name", message))
+                        found.append(
+                            Problem(subject, f"resourceGroups[{g}].flavors[{f}].name", message)
+                        )
     queues = {queue.name: True for queue in spec.cluster_queues}
     for local in spec.local_queues:
         if local.cluster_queue not in queues:
@@ -78,25 +92,41 @@ def _names(spec: KueueSpec) -> Iterator[Problem]:
     subjects = [(f"ClusterQueue {queue.name}", queue.name) for queue in spec.cluster_queues]
     subjects += [(f"Cohort {cohort.name}", cohort.name) for cohort in spec.cohorts]
     subjects += [(f"ResourceFlavor {flavor.name}", flavor.name) for flavor in spec.flavors]
-    subjects += [(f"LocalQueue {queue.namespace}/{queue.name}", queue.name) for queue in spec.local_queues]
+    subjects += [
+        (f"LocalQueue {queue.namespace}/{queue.name}", queue.name) for queue in spec.local_queues
+    ]
     subjects += [(f"WorkloadPriorityClass {name}", name) for name in spec.priority_classes]
     seen: dict[str, bool] = {}
     for subject, name in subjects:
         if not _NAME.fullmatch(name):
-            yield Problem(subject, "", f"{_shown(subject)}: found the name {name[:64]!r}, expected letters, digits, - and .")
+            yield Problem(
+                subject,
+                "",
+                f"{_shown(subject)}: found the name {name[:64]!r}, expected letters, digits, - and .",
+            )
         if subject in seen:
             yield Problem(subject, "", f"{_shown(subject)}: is there a second time, expected once")
         seen[subject] = True
-    references = [(f"ClusterQueue {queue.name}", "cohortName", queue.cohort) for queue in spec.cluster_queues]
-    references += [(f"Cohort {cohort.name}", "parentName", cohort.parent) for cohort in spec.cohorts]
+    references = [
+        (f"ClusterQueue {queue.name}", "cohortName", queue.cohort) for queue in spec.cluster_queues
+    ]
+    references += [
+        (f"Cohort {cohort.name}", "parentName", cohort.parent) for cohort in spec.cohorts
+    ]
     for subject, field, reference in references:
         if reference is not None and not _NAME.fullmatch(reference):
-            yield Problem(subject, field, f"{_shown(subject)}: {field} is {reference[:64]!r}, expected letters, digits, - and .")
+            yield Problem(
+                subject,
+                field,
+                f"{_shown(subject)}: {field} is {reference[:64]!r}, expected letters, digits, - and .",
+            )
 
 
 def _shown(subject: str) -> str:
     """Return a subject that may hold anything for a message."""
-    return subject if subject.isprintable() and len(subject) <= MAX_RESOURCES else repr(subject[:64])
+    return (
+        subject if subject.isprintable() and len(subject) <= MAX_RESOURCES else repr(subject[:64])
+    )
 
 
 def _cluster_queue(subject: str, queue: ClusterQueueSpec) -> Iterator[Problem]:
@@ -107,7 +137,10 @@ def _cluster_queue(subject: str, queue: ClusterQueueSpec) -> Iterator[Problem]:
             "preemption.borrowWithinCohort",
             f"{subject}: borrowWithinCohort is {queue.borrow_within_cohort} with reclaimWithinCohort Never, expected another",
         )
-    if queue.preference is not None and (queue.when_can_borrow, queue.when_can_preempt) != ("TryNextFlavor", "TryNextFlavor"):
+    if queue.preference is not None and (queue.when_can_borrow, queue.when_can_preempt) != (
+        "TryNextFlavor",
+        "TryNextFlavor",
+    ):
         yield Problem(
             subject,
             "flavorFungibility.preference",
@@ -119,32 +152,58 @@ def _cluster_queue(subject: str, queue: ClusterQueueSpec) -> Iterator[Problem]:
 def _weight(subject: str, weight: int) -> Iterator[Problem]:
     """Check a fair sharing weight: so small a one that shares cannot be told apart is refused."""
     if weight == 1:
-        yield Problem(subject, "fairSharing.weight", f"{subject}: weight is 1n, expected 0 or more than 1n")
+        yield Problem(
+            subject, "fairSharing.weight", f"{subject}: weight is 1n, expected 0 or more than 1n"
+        )
 
 
-def _groups(subject: str, groups: tuple[ResourceGroupSpec, ...], *, limits_with: str, lending_within: bool) -> Iterator[Problem]:
+def _groups(
+    subject: str, groups: tuple[ResourceGroupSpec, ...], *, limits_with: str, lending_within: bool
+) -> Iterator[Problem]:
     """Check resource groups.
 
     Args:
         subject: Whose they are.
         groups: In manifest order.
-        limits_with: The field without which there is nobody to borrow from or lend to; empty when it is set.
+        limits_with: The field without which there is nobody to borrow from or lend to; empty when
+            it is set.
         lending_within: Whether a lending limit may not exceed the nominal quota.
     """
     resources: dict[str, int] = {}
     flavors: dict[str, int] = {}
     if len(groups) > MAX_GROUPS:
-        yield Problem(subject, "resourceGroups", f"{subject}: has {len(groups)} resource groups, expected at most {MAX_GROUPS}")
+        yield Problem(
+            subject,
+            "resourceGroups",
+            f"{subject}: has {len(groups)} resource groups, expected at most {MAX_GROUPS}",
+        )
     for index, group in enumerate(groups):
         field = f"resourceGroups[{index}]"
         yield from _group_size(subject, field, group)
-        yield from _once(subject, f"{field}.coveredResources", "resource", group.resources, (resources, index))
-        yield from _once(subject, f"{field}.flavors", "flavor", [flavor.flavor for flavor in group.flavors], (flavors, index))
+        yield from _once(
+            subject, f"{field}.coveredResources", "resource", group.resources, (resources, index)
+        )
+        yield from _once(
+            subject,
+            f"{field}.flavors",
+            "flavor",
+            [flavor.flavor for flavor in group.flavors],
+            (flavors, index),
+        )
         yield from _group_quotas(subject, field, group)
-        yield from _limits(subject, field, group, limits_with=limits_with, lending_within=lending_within)
-    for name, seen, most in (("resources", resources, MAX_RESOURCES), ("flavors", flavors, MAX_FLAVORS)):
+        yield from _limits(
+            subject, field, group, limits_with=limits_with, lending_within=lending_within
+        )
+    for name, seen, most in (
+        ("resources", resources, MAX_RESOURCES),
+        ("flavors", flavors, MAX_FLAVORS),
+    ):
         if len(seen) > most:
-            yield Problem(subject, "resourceGroups", f"{subject}: has {len(seen)} {name} in all, expected at most {most}")
+            yield Problem(
+                subject,
+                "resourceGroups",
+                f"{subject}: has {len(seen)} {name} in all, expected at most {most}",
+            )
 
 
 def _group_size(subject: str, field: str, group: ResourceGroupSpec) -> Iterator[Problem]:
@@ -155,25 +214,41 @@ def _group_size(subject: str, field: str, group: ResourceGroupSpec) -> Iterator[
         ("flavors", rows, MAX_FLAVORS_IN_GROUP),
     ):
         if not 1 <= number <= most:
-            yield Problem(subject, f"{field}.{name}", f"{subject}: {field} has {number} {name}, expected 1 to {most}")
+            yield Problem(
+                subject,
+                f"{field}.{name}",
+                f"{subject}: {field} has {number} {name}, expected 1 to {most}",
+            )
     if rows * columns > MAX_COMBINATIONS:
         message = f"{subject}: {field} has {rows * columns} pairs of flavor and resource, expected at most {MAX_COMBINATIONS}"
         yield Problem(subject, field, message)
 
 
 def _once(
-    subject: str, field: str, kind: str, names: Iterable[str], seen_in_group: tuple[dict[str, int], int]
+    subject: str,
+    field: str,
+    kind: str,
+    names: Iterable[str],
+    seen_in_group: tuple[dict[str, int], int],
 ) -> Iterator[Problem]:
     """Check that a resource or flavor is a name and is in one group only, once."""
     seen, index = seen_in_group
     for name in names:
         if not _RESOURCE.fullmatch(name):
             yield Problem(
-                subject, field, f"{_shown(subject)}: found the {kind} name {name[:64]!r}, expected letters, digits, - . and /"
+                subject,
+                field,
+                f"{_shown(subject)}: found the {kind} name {name[:64]!r}, expected letters, digits, - . and /",
             )
         if name in seen:
-            place = "twice in this group" if seen[name] == index else f"in resourceGroups[{seen[name]}] and here"
-            yield Problem(subject, field, f"{subject}: {kind} {name} is {place}, expected in one group, once")
+            place = (
+                "twice in this group"
+                if seen[name] == index
+                else f"in resourceGroups[{seen[name]}] and here"
+            )
+            yield Problem(
+                subject, field, f"{subject}: {kind} {name} is {place}, expected in one group, once"
+            )
         seen[name] = index
 
 
@@ -189,18 +264,36 @@ def _group_quotas(subject: str, field: str, group: ResourceGroupSpec) -> Iterato
             )
 
 
-def _limits(subject: str, field: str, group: ResourceGroupSpec, *, limits_with: str, lending_within: bool) -> Iterator[Problem]:
+def _limits(
+    subject: str, field: str, group: ResourceGroupSpec, *, limits_with: str, lending_within: bool
+) -> Iterator[Problem]:
     """Check borrowing and lending limits."""
     for index, flavor in enumerate(group.flavors):
         for resource, quota in flavor.quotas.items():
             place = f"{field}.flavors[{index}].resources.{resource}"
             said = f"{subject}: {resource} of flavor {flavor.flavor}"
-            for name, limit in (("borrowingLimit", quota.borrowing_limit), ("lendingLimit", quota.lending_limit)):
+            for name, limit in (
+                ("borrowingLimit", quota.borrowing_limit),
+                ("lendingLimit", quota.lending_limit),
+            ):
                 if limit is not None and limits_with:
-                    yield Problem(subject, f"{place}.{name}", f"{said}: found a {name} without {limits_with}, expected none")
-            if lending_within and quota.lending_limit is not None and quota.lending_limit > quota.nominal:
-                lends, nominal = format_amount(resource, quota.lending_limit), format_amount(resource, quota.nominal)
-                message = f"{said}: lendingLimit is {lends}, expected at most the nominalQuota {nominal}"
+                    yield Problem(
+                        subject,
+                        f"{place}.{name}",
+                        f"{said}: found a {name} without {limits_with}, expected none",
+                    )
+            if (
+                lending_within
+                and quota.lending_limit is not None
+                and quota.lending_limit > quota.nominal
+            ):
+                lends, nominal = (
+                    format_amount(resource, quota.lending_limit),
+                    format_amount(resource, quota.nominal),
+                )
+                message = (
+                    f"{said}: lendingLimit is {lends}, expected at most the nominalQuota {nominal}"
+                )
                 yield Problem(subject, f"{place}.lendingLimit", message)
 
 
@@ -241,4 +334,8 @@ def _sums(spec: KueueSpec) -> Iterator[Problem]:
                     total[key] = before + quota.nominal
                     if before <= MAX_INT64 < total[key]:
                         message = f"{subject}: the quotas of {resource} in flavor {flavor.flavor} add up to more than {MAX_INT64}"
-                        yield Problem(subject, f"resourceGroups[{g}].flavors[{f}].resources.{resource}", message)
+                        yield Problem(
+                            subject,
+                            f"resourceGroups[{g}].flavors[{f}].resources.{resource}",
+                            message,
+                        )

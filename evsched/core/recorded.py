@@ -19,7 +19,9 @@ IMPOSSIBLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticErro
 """What the reducer raises at an event that no scheduler could have written there."""
 
 
-def take_recorded(state: State, events: Sequence[AnyEvent], position: int, take: Callable[[AnyEvent], object]) -> None:
+def take_recorded(
+    state: State, events: Sequence[AnyEvent], position: int, take: Callable[[AnyEvent], object]
+) -> None:
     """Take the events of one step, and compare the digests that they carry with the state.
 
     Args:
@@ -29,8 +31,8 @@ def take_recorded(state: State, events: Sequence[AnyEvent], position: int, take:
         take: Applies an event to the state.
 
     Raises:
-        LogDamaged: A digest is not that of the state, or an event cannot follow what came before it: this reader, or whoever
-            wrote the log, is wrong.
+        LogDamaged: A digest is not that of the state, or an event cannot follow what came before
+            it: this reader, or whoever wrote the log, is wrong.
     """
     event = None
     try:
@@ -49,15 +51,22 @@ def apply_recorded(engine: Engine, events: Sequence[AnyEvent], time: int, positi
     try:
         apply_all(state, events, partial(_compare, state, position))
     except IMPOSSIBLE as error:
-        raise _damage(position, next((event for event in events if event.seq == state.seq), None), error) from error
+        raise _damage(
+            position, next((event for event in events if event.seq == state.seq), None), error
+        ) from error
 
 
 def _compare(state: State, position: int, event: CheckpointRecorded) -> None:
     digest = state.digest()
     if digest != event.digest:
-        raise LogDamaged(position, f"event {event.seq} carries digest {event.digest[:12]}…, the state has {digest[:12]}…")
+        raise LogDamaged(
+            position,
+            f"event {event.seq} carries digest {event.digest[:12]}…, the state has {digest[:12]}…",
+        )
 
 
 def _damage(position: int, event: AnyEvent | None, error: Exception) -> LogDamaged:
     name = f"event {event.seq}, {type(event).__name__}" if event is not None else "an event"
-    return LogDamaged(position, f"{name}, cannot follow what came before it ({type(error).__name__}: {error})")
+    return LogDamaged(
+        position, f"{name}, cannot follow what came before it ({type(error).__name__}: {error})"
+    )

@@ -1,8 +1,8 @@
 """The reducer: what each event does to the state. Deciding and replaying share this one path.
 
-One function a type, found by a dictionary. An event in the log was valid when it was written, so nothing is checked here and
-nothing is decided here; a function that raises has met a defect or a damaged log. The module is hot: no copies, no
-``isinstance``, amounts as pairs of indices.
+One function a type, found by a dictionary. An event in the log was valid when it was written, so
+nothing is checked here and nothing is decided here; a function that raises has met a defect or a
+damaged log. The module is hot: no copies, no ``isinstance``, amounts as pairs of indices.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from events import vocabulary as v
-from evsched.core.folding import allocations, applications, asks, cluster, pauses, preemptions, reservations
+from evsched.core.folding import (
+    allocations,
+    applications,
+    asks,
+    cluster,
+    pauses,
+    preemptions,
+    reservations,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,7 +32,9 @@ def apply(state: State, event: v.AnyEvent) -> None:
 
 
 def apply_all(
-    state: State, events: Iterable[v.AnyEvent], check: Callable[[v.CheckpointRecorded], None] | None = None
+    state: State,
+    events: Iterable[v.AnyEvent],
+    check: Callable[[v.CheckpointRecorded], None] | None = None,
 ) -> None:
     """Apply the events of one step; ``state.time`` must already be the time of its frame.
 

@@ -1,8 +1,9 @@
 """Resource types and shapes: amounts without dictionaries on the hot path.
 
-Every resource type that an event ever named has a dense index (its place in `ResourceTypes.names`, by first appearance in the
-log), so that usage is a plain list of integers. Every distinct set of amounts is interned as a `Shape`: tasks with equal
-requests share one object, compare by identity and can be placed together.
+Every resource type that an event ever named has a dense index (its place in `ResourceTypes.names`,
+by first appearance in the log), so that usage is a plain list of integers. Every distinct set of
+amounts is interned as a `Shape`: tasks with equal requests share one object, compare by identity
+and can be placed together.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Shape:
     Attributes:
         index: Its number, by first appearance.
         pairs: What is asked, by type index, without zeros.
-        resources: The amounts by name as they were first written, zeros included; not to be changed.
+        resources: The amounts by name as they were first written, zeros included; not to be
+            changed.
     """
 
     __slots__ = ("index", "pairs", "resources")
@@ -81,7 +83,13 @@ class ResourceTypes:
             ordered = dict(sorted(resources.items()))
             shape = self.known.get(written(ordered))
             if shape is None:
-                pairs = tuple(sorted((self.type_index(name), amount) for name, amount in ordered.items() if amount))
+                pairs = tuple(
+                    sorted(
+                        (self.type_index(name), amount)
+                        for name, amount in ordered.items()
+                        if amount
+                    )
+                )
                 shape = Shape(len(self.shapes), pairs, ordered)
                 self.shapes.append(shape)
                 self.known[written(ordered)] = shape

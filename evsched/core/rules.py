@@ -1,8 +1,8 @@
 """The rules that a configuration must keep, whether it comes from a file or as an event.
 
-`problems` is what makes a configuration be refused as a whole, wherever it comes from; `file_problems` adds what only a file is
-refused for; `remarks` is what an administrator should know about one that is accepted. All are pure functions of the
-configuration.
+`problems` is what makes a configuration be refused as a whole, wherever it comes from;
+`file_problems` adds what only a file is refused for; `remarks` is what an administrator should know
+about one that is accepted. All are pure functions of the configuration.
 """
 
 from __future__ import annotations
@@ -30,9 +30,17 @@ def file_problems(configuration: Configuration) -> tuple[Problem, ...]:
 
 def remarks(configuration: Configuration) -> tuple[Problem, ...]:
     """Return what is accepted but will not do what its author may think."""
-    return tuple(quota_remarks(configuration)[:MAX_PROBLEMS]) if isinstance(configuration, KueueSpec) else ()
+    return (
+        tuple(quota_remarks(configuration)[:MAX_PROBLEMS])
+        if isinstance(configuration, KueueSpec)
+        else ()
+    )
 
 
 def _all(configuration: Configuration) -> list[Problem]:
     """Return what the rules of a configuration's format say."""
-    return quota_problems(configuration) if isinstance(configuration, KueueSpec) else queue_problems(configuration)
+    return (
+        quota_problems(configuration)
+        if isinstance(configuration, KueueSpec)
+        else queue_problems(configuration)
+    )

@@ -1,18 +1,20 @@
 """What the properties of a YuniKorn queue mean.
 
-Properties travel as they were written; this module alone gives them their meaning, for the queues of a file and for dynamic
-queues alike. A queue takes over the properties of its parent unless it sets them itself. The exceptions are where the seeds
-want them:
+Properties travel as they were written; this module alone gives them their meaning, for the queues
+of a file and for dynamic queues alike. A queue takes over the properties of its parent unless it
+sets them itself. The exceptions are where the seeds want them:
 
 =============================  ==========================================================================================
-``priority.policy``            never taken over, no effect on root (priority_scheduling, "Queue Configuration")
-``priority.offset``            never taken over, no effect on root
-``application.sort.priority``  only ``disabled`` is taken over
-``preemption.policy``          only ``disabled`` is taken over; ``fence`` has no effect on root
-``preemption.delay``           never taken over: on a queue that is no leaf it has no effect (preemption_design)
-=============================  ==========================================================================================
+``priority.policy``            never taken over, no effect on root (priority_scheduling, "Queue
+Configuration") ``priority.offset``            never taken over, no effect on root
+``application.sort.priority``  only ``disabled`` is taken over ``preemption.policy``          only
+``disabled`` is taken over; ``fence`` has no effect on root ``preemption.delay``           never
+taken over: on a queue that is no leaf it has no effect (preemption_design)
+=============================
+==========================================================================================
 
-A key that is set wins over what the parent hands down even where its value is not understood; it then has its default.
+A key that is set wins over what the parent hands down even where its value is not understood; it
+then has its default.
 """
 
 from __future__ import annotations
@@ -65,13 +67,17 @@ class QueueSettings(Struct, frozen=True, kw_only=True, gc=False):
     """The properties of one queue, resolved.
 
     Attributes:
-        preemption_policy: ``fence``: tasks below preempt nobody outside; ``disabled``: nobody preempts tasks of the queue.
-        preemption_delay_ms: How old an ask must be before it preempts; of meaning on a leaf only, 30 s elsewhere.
+        preemption_policy: ``fence``: tasks below preempt nobody outside; ``disabled``: nobody
+            preempts tasks of the queue.
+        preemption_delay_ms: How old an ask must be before it preempts; of meaning on a leaf only,
+            30 s elsewhere.
         priority_fence: The priorities below are not seen above; the offset stands in their place.
         priority_offset: Added to the priority on its way up, int32.
-        sort_priority: Priority comes before everything else in the order of queues and applications.
+        sort_priority: Priority comes before everything else in the order of queues and
+            applications.
         sort_policy: The order of a leaf's applications; parents order their queues fairly, always.
-        quota_preemption_delay_ms: Time from a change of the maximum to its enforcement; 0: it is not enforced.
+        quota_preemption_delay_ms: Time from a change of the maximum to its enforcement; 0: it is
+            not enforced.
         backoff_asks: Unplaceable asks after which an application pauses; 0: never.
         backoff_delay_ms: How long it pauses.
         inherited: What queues below take over, as written.
@@ -90,7 +96,11 @@ class QueueSettings(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def resolve(
-    properties: Mapping[str, str], parent: QueueSettings | None, *, leaf: bool, quota_delay_ms: int | None = None
+    properties: Mapping[str, str],
+    parent: QueueSettings | None,
+    *,
+    leaf: bool,
+    quota_delay_ms: int | None = None,
 ) -> QueueSettings:
     """Return the meaning of a queue's properties.
 
@@ -98,20 +108,27 @@ def resolve(
         properties: Its own, as written (for a dynamic queue: those of the template).
         parent: The resolved settings of the queue above; None for root.
         leaf: Whether the queue holds applications.
-        quota_delay_ms: ``resources: quota.preemption.delay`` of the queue itself, which wins over the property of that name
-            and is not handed down; None when absent.
+        quota_delay_ms: ``resources: quota.preemption.delay`` of the queue itself, which wins over
+            the property of that name and is not handed down; None when absent.
     """
     effective = {**(parent.inherited if parent is not None else {}), **properties}
     policy = _policy(effective.get(PREEMPTION_POLICY, ""))
     sort_priority = effective.get(SORT_PRIORITY, "").lower() != "disabled"
     return QueueSettings(
         preemption_policy="default" if parent is None and policy == "fence" else policy,
-        preemption_delay_ms=_positive_ms(properties.get(PREEMPTION_DELAY, "") if leaf else "", DEFAULT_PREEMPTION_DELAY_MS),
-        priority_fence=parent is not None and properties.get(PRIORITY_POLICY, "").lower() == "fence",
-        priority_offset=(_int32(properties.get(PRIORITY_OFFSET, "")) or 0) if parent is not None else 0,
+        preemption_delay_ms=_positive_ms(
+            properties.get(PREEMPTION_DELAY, "") if leaf else "", DEFAULT_PREEMPTION_DELAY_MS
+        ),
+        priority_fence=parent is not None
+        and properties.get(PRIORITY_POLICY, "").lower() == "fence",
+        priority_offset=(_int32(properties.get(PRIORITY_OFFSET, "")) or 0)
+        if parent is not None
+        else 0,
         sort_priority=sort_priority,
         sort_policy=_sort_policy(effective.get(SORT_POLICY, "")) if leaf else "fair",
-        quota_preemption_delay_ms=_positive_ms(effective.get(QUOTA_DELAY, ""), 0) if quota_delay_ms is None else quota_delay_ms,
+        quota_preemption_delay_ms=_positive_ms(effective.get(QUOTA_DELAY, ""), 0)
+        if quota_delay_ms is None
+        else quota_delay_ms,
         backoff_asks=_count(effective.get(BACKOFF, "")) or 0,
         backoff_delay_ms=_positive_ms(effective.get(BACKOFF_DELAY, ""), DEFAULT_BACKOFF_DELAY_MS),
         inherited=_handed_down(effective, policy, sort_priority=sort_priority),
@@ -129,9 +146,15 @@ def warnings(properties: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _handed_down(effective: Mapping[str, str], policy: PreemptionPolicy, *, sort_priority: bool) -> dict[str, str]:
+def _handed_down(
+    effective: Mapping[str, str], policy: PreemptionPolicy, *, sort_priority: bool
+) -> dict[str, str]:
     """Return what queues below take over, in a fixed order of keys."""
-    inherited = {key: effective[key] for key in (SORT_POLICY, QUOTA_DELAY, BACKOFF, BACKOFF_DELAY) if key in effective}
+    inherited = {
+        key: effective[key]
+        for key in (SORT_POLICY, QUOTA_DELAY, BACKOFF, BACKOFF_DELAY)
+        if key in effective
+    }
     if policy == "disabled":
         inherited[PREEMPTION_POLICY] = "disabled"
     if not sort_priority:
@@ -188,7 +211,11 @@ def _check_word(*words: str) -> Callable[[str], str]:
     """Return a check that a value is one of some words in any case; the first of them is the default."""
 
     def check(text: str) -> str:
-        return "" if text.lower() in words else f"is {text!r}, expected {', '.join(words)}; {words[0]} is used"
+        return (
+            ""
+            if text.lower() in words
+            else f"is {text!r}, expected {', '.join(words)}; {words[0]} is used"
+        )
 
     return check
 
@@ -202,7 +229,11 @@ def _check_duration(default_ms: int) -> Callable[[str], str]:
             ms = parse_duration_ms(text)
         except DurationError as error:
             return f"is {error.found!r}, expected {error.expected}; {default} is used"
-        return "" if ms > 0 or default_ms == ms else f"is {text!r}, expected a positive duration; {default} is used"
+        return (
+            ""
+            if ms > 0 or default_ms == ms
+            else f"is {text!r}, expected a positive duration; {default} is used"
+        )
 
     return check
 
@@ -211,7 +242,9 @@ def _check_offset(text: str) -> str:
     """Return what is wrong with a priority offset."""
     offset = _int32(text)
     if offset is None:
-        return f"is {text[:_MAX_DIGITS]!r}, expected an integer of 32 bits; 0 is used" if text else ""
+        return (
+            f"is {text[:_MAX_DIGITS]!r}, expected an integer of 32 bits; 0 is used" if text else ""
+        )
     if abs(offset) > LARGE_OFFSET:
         return f"is {offset}, beyond {LARGE_OFFSET}: priorities may be clamped or pass those of the system's own classes"
     return ""
@@ -220,7 +253,11 @@ def _check_offset(text: str) -> str:
 def _check_count(text: str) -> str:
     """Return what is wrong with a number of asks."""
     found = _count(text)
-    return "" if found is not None else f"is {text[:_MAX_DIGITS]!r}, expected a whole number from 0; 0 is used"
+    return (
+        ""
+        if found is not None
+        else f"is {text[:_MAX_DIGITS]!r}, expected a whole number from 0; 0 is used"
+    )
 
 
 _CHECKS: dict[str, Callable[[str], str]] = {

@@ -1,7 +1,8 @@
 """The state as one record: for digests and snapshots.
 
-The record holds the truth alone, in the order in which it came about, which is a function of the log; indices are rebuilt from
-it. Two readers of the same log get the same bytes, whatever their machine or hash seed.
+The record holds the truth alone, in the order in which it came about, which is a function of the
+log; indices are rebuilt from it. Two readers of the same log get the same bytes, whatever their
+machine or hash seed.
 """
 
 from __future__ import annotations
@@ -94,11 +95,15 @@ def record(state: State) -> StateRecord:
         configuration=state.configuration,
         types=state.types.names,
         shapes=[shape.resources for shape in state.types.shapes],
-        nodes=[NodeRecord(n.name, n.resources, n.labels, n.schedulable) for n in state.nodes.values()],
+        nodes=[
+            NodeRecord(n.name, n.resources, n.labels, n.schedulable) for n in state.nodes.values()
+        ],
         dynamic=state.dynamic,
         templates=state.templates,
         applications=[
-            ApplicationRecord(a.id, a.leaf.path, a.user, a.groups, a.tags, a.created, a.seq, a.closing)
+            ApplicationRecord(
+                a.id, a.leaf.path, a.user, a.groups, a.tags, a.created, a.seq, a.closing
+            )
             for a in state.applications.values()
         ],
         asks=list(state.asks.values()),
@@ -130,10 +135,11 @@ def digest(state: State) -> str:
 def decode(data: bytes, time: int, *, counted: bool = True) -> State:
     """Return the state in these bytes, whose last frame has this time.
 
-    It comes without tallies when they are not to be ``counted``, because events follow that need none: go on in a block of
-    `evsched.core.tallies.uncounted`.
+    It comes without tallies when they are not to be ``counted``, because events follow that need
+    none: go on in a block of `evsched.core.tallies.uncounted`.
 
-    Raises `msgspec.DecodeError` or `msgspec.ValidationError` when the bytes are not a snapshot of this version.
+    Raises `msgspec.DecodeError` or `msgspec.ValidationError` when the bytes are not a snapshot of
+    this version.
     """
     found = _decoder.decode(data)
     if found.version != VERSION:
@@ -163,7 +169,11 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
 def _restore_nodes(state: State, nodes: list[NodeRecord]) -> None:
     for kept in nodes:
         node = Node(kept.name, state.width)
-        node.resources, node.labels, node.schedulable = kept.resources, kept.labels, kept.schedulable
+        node.resources, node.labels, node.schedulable = (
+            kept.resources,
+            kept.labels,
+            kept.schedulable,
+        )
         _count(node.capacity, kept.resources, state.types.index)
         _count(state.total, kept.resources, state.types.index)
         state.nodes[node.name] = node
@@ -178,7 +188,8 @@ def _count(vector: list[int], resources: Mapping[str, int], index: Mapping[str, 
 def _restore_work(state: State, found: StateRecord) -> None:
     shapes = state.types.shapes
     for kept in found.applications:
-        # The real leaf is looked up by `install`, which moves every application to the queue of its path.
+        # The real leaf is looked up by `install`, which moves every application to the queue of its
+        # path.
         application = Application(
             id=kept.id,
             leaf=Queue(kept.queue, kept.queue, None, leaf=True),

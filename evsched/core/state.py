@@ -1,10 +1,11 @@
 """The state of one cluster partition: the fold of its log.
 
-Only `evsched.core.reducer` writes to it. What a snapshot holds is the truth (`evsched.core.snapshot`); everything else here can
-be made anew from it. Tallies (usage along the queue paths, what runs on a node) are kept as events are applied, unless nobody
-looks before the end of a replay (`evsched.core.tallies`). Four larger indices serve decisions alone and exist only from their
-first use on: `columns` (free space of nodes), `order` (who is next), `victims` (who could go) and `limits` (what users and groups
-use). They are told what changed while tallies are kept.
+Only `evsched.core.reducer` writes to it. What a snapshot holds is the truth
+(`evsched.core.snapshot`); everything else here can be made anew from it. Tallies (usage along the
+queue paths, what runs on a node) are kept as events are applied, unless nobody looks before the end
+of a replay (`evsched.core.tallies`). Four larger indices serve decisions alone and exist only from
+their first use on: `columns` (free space of nodes), `order` (who is next), `victims` (who could go)
+and `limits` (what users and groups use). They are told what changed while tallies are kept.
 """
 
 from __future__ import annotations
@@ -43,17 +44,23 @@ class State:
         reservations: Ask to node, in the order they were made.
         preemptions: Asks in flight, by ask.
         quota_runs: Queue to the victims of its quota enforcement that have not left yet.
-        leaving: ``seq`` of a decision to the victims of it that have not left yet; one timer repeats all their evictions.
+        leaving: ``seq`` of a decision to the victims of it that have not left yet; one timer
+            repeats all their evictions.
         dynamic: Paths of queues that placement rules created, with True for parents.
-        templates: What each dynamic leaf was made by; a later change of the template leaves it as it is.
+        templates: What each dynamic leaf was made by; a later change of the template leaves it as
+            it is.
         total: Capacity of all nodes by type index.
         last_cycle: When the last preemption cycle ran.
         cycles: How many of them ran.
         changed: Whether anything happened since then that could help an ask that was tried in vain.
-        tried: Asks that wait and were tried in vain by a preemption cycle, with the number of the first such cycle.
-        paused: (YuniKorn) Applications that are not looked at now, each with the time until then; read from the timers.
-        stirred: (Kueue) The tops of the cohort trees in which something ended since the last cycle, by path.
-        lost: Nodes that were removed and whose allocations are still to be released (empty between steps).
+        tried: Asks that wait and were tried in vain by a preemption cycle, with the number of the
+            first such cycle.
+        paused: (YuniKorn) Applications that are not looked at now, each with the time until then;
+            read from the timers.
+        stirred: (Kueue) The tops of the cohort trees in which something ended since the last cycle,
+            by path.
+        lost: Nodes that were removed and whose allocations are still to be released (empty between
+            steps).
         counting: Whether tallies are kept as events are applied (`evsched.core.tallies`).
         arriving: Applications that were submitted and not yet placed (empty between steps).
         local_queues: (Kueue) ``namespace/name`` to ClusterQueue.
@@ -111,7 +118,7 @@ class State:
         self.victims: Victims | None = None
         self.limits: Limits | None = None
 
-    # ------------------------------------------------------------------------------------------------------------ amounts
+    # -------------------------------------------------------------------------------------- amounts
 
     def shape(self, resources: Mapping[str, int]) -> Shape:
         """Return the shape of these amounts; a resource type that is new gets room everywhere."""
@@ -135,7 +142,7 @@ class State:
             vector.extend([0] * (grow - len(vector)))
         self.columns = self.order = self.victims = None
 
-    # ---------------------------------------------------------------------------------------------------------- proposals
+    # ------------------------------------------------------------------------------------ proposals
 
     def remembers(self, proposal: str) -> bool:
         """Tell whether this proposal id was seen lately."""
@@ -155,7 +162,7 @@ class State:
         """The remembered proposal ids, oldest first."""
         return tuple(self._recent)
 
-    # ------------------------------------------------------------------------------------------------- preemption cycles
+    # ---------------------------------------------------------------------------- preemption cycles
 
     def ripe_at(self, ask: Ask) -> int:
         """Return when an ask is old enough to preempt: its leaf's delay after its creation, at once with a required node."""
@@ -185,7 +192,11 @@ class State:
         """Return the heap of when asks become old enough, built when it is not there."""
         ripe = self._ripe
         if ripe is None:
-            ripe = [(self.ripe_at(ask), ask.id) for ask in self.asks.values() if ask.may_preempt and not ask.preempted]
+            ripe = [
+                (self.ripe_at(ask), ask.id)
+                for ask in self.asks.values()
+                if ask.may_preempt and not ask.preempted
+            ]
             heapify(ripe)
             self._ripe = ripe
         return ripe
@@ -193,8 +204,9 @@ class State:
     def next_preemption(self, interval_ms: int) -> int | None:
         """Return when the next preemption cycle is due, None when nobody waits for one.
 
-        An ask that has just become old enough is looked at when that happens, but no two cycles come within ``interval_ms``;
-        asks that were tried in vain are looked at again once something changed, or one of them has waited long enough for others.
+        An ask that has just become old enough is looked at when that happens, but no two cycles
+        come within ``interval_ms``; asks that were tried in vain are looked at again once something
+        changed, or one of them has waited long enough for others.
         """
         ripe, asks = self._ripening(), self.asks
         while ripe and ((ask := asks.get(ripe[0][1])) is None or self._no_turn(ask, ripe[0][0])):
@@ -210,13 +222,20 @@ class State:
     def _patience_ends(self) -> int | None:
         """Return when the next ask will have waited long enough for room of others, after the last cycle; None when none will."""
         if self._waiting is None:
-            self._waiting = [(ask.patient_until, ask.id) for ask in self.asks.values() if ask.patient_until]
+            self._waiting = [
+                (ask.patient_until, ask.id) for ask in self.asks.values() if ask.patient_until
+            ]
             heapify(self._waiting)
         waiting, asks = self._waiting, self.asks
         while waiting:
             until, name = waiting[0]
             ask = asks.get(name)
-            if ask is not None and ask.patient_until == until and not ask.preempted and until > self.last_cycle:
+            if (
+                ask is not None
+                and ask.patient_until == until
+                and not ask.preempted
+                and until > self.last_cycle
+            ):
                 return until
             heappop(waiting)
         return None
@@ -228,7 +247,12 @@ class State:
 
     def _no_turn(self, ask: Ask, ripe: int) -> bool:
         """Tell whether an entry of the heap means nothing: a former ask, one that preempted, was tried or is paused."""
-        return ripe != self.ripe_at(ask) or ask.preempted or ask.id in self.tried or ask.application in self.paused
+        return (
+            ripe != self.ripe_at(ask)
+            or ask.preempted
+            or ask.id in self.tried
+            or ask.application in self.paused
+        )
 
     def owes_turn(self, ask: Ask) -> bool:
         """Tell whether a preemption cycle is due that an ask has a turn in, whatever the pace says."""

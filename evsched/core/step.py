@@ -1,7 +1,7 @@
 """One step while it is being taken: the state, the time, and the events that come out of it.
 
-A policy decides by reading `Step.state` and calling `Step.emit`; the event is numbered, applied through the same reducer that a
-replay uses, and kept. There is no other way to change anything.
+A policy decides by reading `Step.state` and calling `Step.emit`; the event is numbered, applied
+through the same reducer that a replay uses, and kept. There is no other way to change anything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Tracer(Protocol):
 
         Args:
             subject: What was considered: the id of an ask, allocation, node or queue.
-            code: A stable word for the rule or limit that decided, such as ``law2``, ``max``, ``node-short``.
+            code: A stable word for the rule or limit that decided, such as ``law2``, ``max``,
+                ``node-short``.
             facts: What it depended on, plain values.
         """
 

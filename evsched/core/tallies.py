@@ -1,9 +1,10 @@
 """Tallies: what can be counted up from the truth, and is looked at by whoever decides or reads.
 
-Usage, pending amounts and what was told to go along the queue paths; what an application and a node have and use. Together with
-the larger indices (`evsched.core.indices`) they are kept as each event is applied, as the next decision needs them. A replay that
-nobody looks into on its way leaves them alone and counts once at its end (`uncounted`): that is most of the work, and what a
-snapshot does, too. The truth (`evsched.core.snapshot`) never depends on a tally, so it comes out the same.
+Usage, pending amounts and what was told to go along the queue paths; what an application and a node
+have and use. Together with the larger indices (`evsched.core.indices`) they are kept as each event
+is applied, as the next decision needs them. A replay that nobody looks into on its way leaves them
+alone and counts once at its end (`uncounted`): that is most of the work, and what a snapshot does,
+too. The truth (`evsched.core.snapshot`) never depends on a tally, so it comes out the same.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from evsched.core.state import State
     from evsched.core.workloads import Allocation, Application, Ask
 
-# ------------------------------------------------------------------------------------------------------- one thing at a time
+# ------------------------------------------------------------------------------ one thing at a time
 
 
 def waits(state: State, application: Application, ask: Ask) -> None:
@@ -129,7 +130,7 @@ def _runs(state: State, application: Application, allocation: Allocation) -> Non
         state.victims.added(allocation)
 
 
-# ---------------------------------------------------------------------------------------------------------- all of it at once
+# -------------------------------------------------------------------------------- all of it at once
 
 
 @contextmanager
@@ -139,8 +140,8 @@ def uncounted(state: State) -> Iterator[None]:
     Inside, read nothing of the state but its truth. An index that is there is forgotten.
 
     Raises:
-        LogDamaged: What runs or waits is nowhere, which events that a scheduler wrote cannot lead to. An error from within the
-            block goes first.
+        LogDamaged: What runs or waits is nowhere, which events that a scheduler wrote cannot lead
+            to. An error from within the block goes first.
     """
     if state.counting:
         state.counting = False
@@ -208,7 +209,10 @@ def count_queues(state: State) -> None:
     """Count what is used, waits, was told to go and is claimed in an empty tree, when `count_work` is done."""
     shapes, queues = state.types.shapes, state.queues
     for application in state.applications.values():
-        q.use(application.leaf, tuple((index, amount) for index, amount in enumerate(application.usage) if amount))
+        q.use(
+            application.leaf,
+            tuple((index, amount) for index, amount in enumerate(application.usage) if amount),
+        )
     told = [allocation for allocation in state.allocations.values() if allocation.told]
     for (path, shape), count in Counter(map(_OF_QUEUE, told)).items():
         q.tell(queues[path], shapes[shape].pairs, count)

@@ -1,7 +1,8 @@
 """Timers as state: what is due when, so that a restart forgets nothing.
 
-A timer has an id (``quota:root.a``), a kind (what to do), a subject, and the ``seq`` of the event that armed it. They fire by due
-time and then by id. The heap holds stale entries; the dictionary is the truth.
+A timer has an id (``quota:root.a``), a kind (what to do), a subject, and the ``seq`` of the event
+that armed it. They fire by due time and then by id. The heap holds stale entries; the dictionary is
+the truth.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """From a configuration to a queue tree, and from one tree to the next.
 
-A new configuration replaces the tree as a whole. Applications stay in the queue they are in: a queue that the configuration no
-longer names goes on as *draining* (nothing new is taken in) until it is empty, a dynamic queue lives on by the template it was
-made by, whatever has become of that (quota_enforcement, "Dynamic Queues").
+A new configuration replaces the tree as a whole. Applications stay in the queue they are in: a
+queue that the configuration no longer names goes on as *draining* (nothing new is taken in) until
+it is empty, a dynamic queue lives on by the template it was made by, whatever has become of that
+(quota_enforcement, "Dynamic Queues").
 """
 
 from __future__ import annotations
@@ -31,13 +32,18 @@ def build_yunikorn(spec: YunikornSpec, types: ResourceTypes) -> tuple[Queue, dic
     return root, queues
 
 
-def _build(spec: QueueSpec, parent: Queue | None, types: ResourceTypes, queues: dict[str, Queue]) -> Queue:
+def _build(
+    spec: QueueSpec, parent: Queue | None, types: ResourceTypes, queues: dict[str, Queue]
+) -> Queue:
     name = spec.name.lower()
     path = f"{parent.path}.{name}" if parent is not None else name
     leaf = not (spec.parent or spec.queues or parent is None)
     queue = Queue(path, name, parent, leaf=leaf)
     queue.settings = resolve(
-        spec.properties, parent.settings if parent is not None else None, leaf=leaf, quota_delay_ms=spec.quota_preemption_delay_ms
+        spec.properties,
+        parent.settings if parent is not None else None,
+        leaf=leaf,
+        quota_delay_ms=spec.quota_preemption_delay_ms,
     )
     queue.guaranteed = types.limits(spec.guaranteed)
     queue.maximum = types.limits(spec.maximum)
@@ -65,7 +71,8 @@ def template_of(parent: Queue) -> TemplateSpec:
 def add_queue(state: State, path: str, *, parent: bool, draining: bool = False) -> Queue:
     """Add a queue that the configuration does not name (dynamic or draining) and return it; what is missing above it too.
 
-    A dynamic leaf gets the guarantee, maximum and properties of its template; a draining queue has no limits of its own.
+    A dynamic leaf gets the guarantee, maximum and properties of its template; a draining queue has
+    no limits of its own.
     """
     known = state.queues.get(path)
     if known is not None:
@@ -110,7 +117,10 @@ def install(state: State, configuration: Configuration) -> None:
     state.configuration = configuration
     state.root, state.queues = root, queues
     state.local_queues = (
-        {f"{local.namespace}/{local.name}": local.cluster_queue for local in configuration.local_queues}
+        {
+            f"{local.namespace}/{local.name}": local.cluster_queue
+            for local in configuration.local_queues
+        }
         if isinstance(configuration, KueueSpec)
         else {}
     )

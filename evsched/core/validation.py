@@ -1,7 +1,8 @@
 """What is refused at the door: every proposal is checked against the state before it becomes an event.
 
-A check returns None when the proposal may be applied, else the reason as a sentence (subject first, what was found, what was
-expected) and a stable word for programs. Nothing is half applied: a proposal is taken whole or refused whole.
+A check returns None when the proposal may be applied, else the reason as a sentence (subject first,
+what was found, what was expected) and a stable word for programs. Nothing is half applied: a
+proposal is taken whole or refused whole.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class Rejection(NamedTuple):
 def check(state: State, proposed: v.AnyInput) -> Rejection | None:
     """Return why this proposal must be refused now; None when it may be applied."""
     if proposed.seq or proposed.cause or proposed.due is not None:
-        return Rejection("invalid", f"{type(proposed).__name__}: found seq, cause or due, expected none: the log gives them")
+        return Rejection(
+            "invalid",
+            f"{type(proposed).__name__}: found seq, cause or due, expected none: the log gives them",
+        )
     bad = _unprintable(_names(proposed))
     if bad is not None:
         return bad
@@ -44,7 +48,17 @@ def check(state: State, proposed: v.AnyInput) -> Rejection | None:
 
 def _names(proposed: v.AnyInput) -> Iterable[str]:
     """Yield every name that a proposal brings."""
-    for field in ("ask", "allocation", "application", "queue", "user", "node", "required_node", "uid", "proposal"):
+    for field in (
+        "ask",
+        "allocation",
+        "application",
+        "queue",
+        "user",
+        "node",
+        "required_node",
+        "uid",
+        "proposal",
+    ):
         value = getattr(proposed, field, None)
         if value is not None:
             yield value
@@ -61,9 +75,13 @@ def _names(proposed: v.AnyInput) -> Iterable[str]:
 def _unprintable(names: Iterable[str]) -> Rejection | None:
     for name in names:
         if not name.isprintable():
-            return Rejection("invalid", f"name {name!r}: holds control characters, expected printable ones")
+            return Rejection(
+                "invalid", f"name {name!r}: holds control characters, expected printable ones"
+            )
         if len(name) > 253:  # noqa: PLR2004 - as in `events.vocabulary.Name`
-            return Rejection("invalid", f"name {name[:32]!r}…: {len(name)} characters, expected at most 253")
+            return Rejection(
+                "invalid", f"name {name[:32]!r}…: {len(name)} characters, expected at most 253"
+            )
     return None
 
 
@@ -76,7 +94,10 @@ def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection 
     if current is None:
         return None
     if type(current) is not type(proposed.configuration) and state.applications:
-        return Rejection("conflict", "configuration: format changes while applications are there, expected an empty partition")
+        return Rejection(
+            "conflict",
+            "configuration: format changes while applications are there, expected an empty partition",
+        )
     if current.partition != proposed.configuration.partition:
         return Rejection(
             "conflict",
@@ -95,7 +116,10 @@ def _kept_leaves(state: State, configuration: YunikornSpec | KueueSpec) -> Rejec
         above, spec = stack.pop()
         path = f"{above}.{spec.name.lower()}" if above else spec.name.lower()
         if (spec.parent or spec.queues) and path in used:
-            return Rejection("conflict", f"configuration: queue {path} becomes a parent while applications run in it")
+            return Rejection(
+                "conflict",
+                f"configuration: queue {path} becomes a parent while applications run in it",
+            )
         stack.extend((path, child) for child in spec.queues)
     return None
 
@@ -118,24 +142,32 @@ def _node_removed(state: State, proposed: v.NodeRemoved) -> Rejection | None:
     return None
 
 
-def _too_much(state: State, resources: dict[str, int], sums: list[int], subject: str) -> Rejection | None:
+def _too_much(
+    state: State, resources: dict[str, int], sums: list[int], subject: str
+) -> Rejection | None:
     """Refuse amounts with which a sum would pass 2**63 - 1, or too many resource types."""
     index = state.types.index
     new = 0
     for name, amount in resources.items():
         known = name in index
         if amount + (sums[index[name]] if known else 0) > SUM_LIMIT:
-            return Rejection("invalid", f"{subject}: {name} {amount} makes the sum pass {SUM_LIMIT}")
+            return Rejection(
+                "invalid", f"{subject}: {name} {amount} makes the sum pass {SUM_LIMIT}"
+            )
         new += not known
     if new and len(index) + new > MAX_RESOURCE_TYPES:
-        return Rejection("invalid", f"{subject}: makes more than {MAX_RESOURCE_TYPES} resource types")
+        return Rejection(
+            "invalid", f"{subject}: makes more than {MAX_RESOURCE_TYPES} resource types"
+        )
     return None
 
 
 def leaf_problem(state: State, queue: str, subject: str) -> Rejection | None:
     """Refuse a queue that nobody can run in."""
     if state.configuration is None:
-        return Rejection("conflict", f"{subject}: no configuration was applied yet, so there are no queues")
+        return Rejection(
+            "conflict", f"{subject}: no configuration was applied yet, so there are no queues"
+        )
     path = leaf_of(state, queue)
     found = state.queues.get(path)
     if found is None:
@@ -143,7 +175,10 @@ def leaf_problem(state: State, queue: str, subject: str) -> Rejection | None:
     if not found.leaf:
         return Rejection("invalid", f"{subject}: queue {queue} is a parent, expected a leaf")
     if found.draining:
-        return Rejection("conflict", f"{subject}: queue {queue} is no longer in the configuration and takes nothing in")
+        return Rejection(
+            "conflict",
+            f"{subject}: queue {queue} is no longer in the configuration and takes nothing in",
+        )
     return None
 
 
@@ -162,23 +197,32 @@ def _application_removed(state: State, proposed: v.ApplicationRemoved) -> Reject
     return None
 
 
-def _home(state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str) -> Rejection | None:
+def _home(
+    state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str
+) -> Rejection | None:
     """Refuse a task whose application is unknown and whose queue cannot take it in, or contradicts its application."""
     application = state.applications.get(proposed.application or leaf_of(state, proposed.queue))
     if application is None:
         if not proposed.queue:
             name = proposed.application or "(none)"
-            return Rejection("unknown", f"{subject}: application {name} is not here and no queue is named")
+            return Rejection(
+                "unknown", f"{subject}: application {name} is not here and no queue is named"
+            )
         return leaf_problem(state, proposed.queue, subject)
     spec = state.configuration
     placed = isinstance(spec, YunikornSpec) and bool(spec.placement_rules)
-    # With placement rules a task may go on naming the queue that its owner wrote down; where its application is counts.
+    # With placement rules a task may go on naming the queue that its owner wrote down; where its
+    # application is counts.
     if proposed.queue and not placed and leaf_of(state, proposed.queue) != application.leaf.path:
         return Rejection(
-            "conflict", f"{subject}: queue {proposed.queue} found, expected {application.leaf.path}, where its application is"
+            "conflict",
+            f"{subject}: queue {proposed.queue} found, expected {application.leaf.path}, where its application is",
         )
     if application.leaf.draining:
-        return Rejection("conflict", f"{subject}: queue {application.leaf.path} is no longer in the configuration")
+        return Rejection(
+            "conflict",
+            f"{subject}: queue {application.leaf.path} is no longer in the configuration",
+        )
     return None
 
 
@@ -194,27 +238,41 @@ def _ask_submitted(state: State, proposed: v.AskSubmitted) -> Rejection | None:
     return _amounts(state, proposed, subject, state.root.pending)
 
 
-def _amounts(state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str, sums: list[int]) -> Rejection | None:
+def _amounts(
+    state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str, sums: list[int]
+) -> Rejection | None:
     if proposed.podsets and proposed.resources:
         return Rejection("invalid", f"{subject}: found resources and podsets, expected one of them")
     if not isinstance(state.configuration, KueueSpec):
         if proposed.podsets or proposed.flavors is not None:
-            return Rejection("invalid", f"{subject}: flavors and podsets are Kueue's, this partition runs queues.yaml")
+            return Rejection(
+                "invalid",
+                f"{subject}: flavors and podsets are Kueue's, this partition runs queues.yaml",
+            )
         if not any(proposed.resources.values()):
-            return Rejection("invalid", f"{subject}: asks for nothing, expected at least one amount above 0")
+            return Rejection(
+                "invalid", f"{subject}: asks for nothing, expected at least one amount above 0"
+            )
         return _too_much(state, proposed.resources, sums, subject)
     names = [podset.name for podset in proposed.podsets]
     if len(names) != len(set(names)):
         return Rejection("invalid", f"{subject}: two podsets have one name")
     refused = _too_much(state, total(proposed), sums, subject)
     if refused is None and isinstance(proposed, v.AllocationRestored):
-        refused = _too_much(state, flavored_total(proposed.resources, proposed.flavors, proposed.podsets), sums, subject)
+        refused = _too_much(
+            state,
+            flavored_total(proposed.resources, proposed.flavors, proposed.podsets),
+            sums,
+            subject,
+        )
     return refused
 
 
 def _ask_withdrawn(state: State, proposed: v.AskWithdrawn) -> Rejection | None:
     if proposed.ask in state.allocations:
-        return Rejection("conflict", f"ask {proposed.ask}: runs already; release the allocation instead")
+        return Rejection(
+            "conflict", f"ask {proposed.ask}: runs already; release the allocation instead"
+        )
     if proposed.ask not in state.asks:
         return Rejection("unknown", f"ask {proposed.ask}: does not wait")
     return None
@@ -252,7 +310,10 @@ def _reservation_restored(state: State, proposed: v.ReservationRestored) -> Reje
     if proposed.node not in state.nodes:
         return Rejection("unknown", f"reservation: node {proposed.node} is not registered")
     if proposed.ask in state.reservations:
-        return Rejection("duplicate", f"reservation: ask {proposed.ask} has node {state.reservations[proposed.ask]} already")
+        return Rejection(
+            "duplicate",
+            f"reservation: ask {proposed.ask} has node {state.reservations[proposed.ask]} already",
+        )
     return None
 
 

@@ -1,9 +1,11 @@
 """Who could be told to go: columns over allocations and nodes, so that most nodes are ruled out all at once.
 
-The allocations of a node lie together in its *page*, cheapest victim first, so that what can be said of a node is a sum or a
-maximum over its page. Pages follow the order of the nodes' names. Allocations that can never be victims (told to go already, or
-with a required node) are left out. A page whose node changed is written anew before the next decision; when most of them changed,
-or one no longer fits into its place, everything is built from the state. Nothing here is truth: dropping it changes no decision.
+The allocations of a node lie together in its *page*, cheapest victim first, so that what can be
+said of a node is a sum or a maximum over its page. Pages follow the order of the nodes' names.
+Allocations that can never be victims (told to go already, or with a required node) are left out. A
+page whose node changed is written anew before the next decision; when most of them changed, or one
+no longer fits into its place, everything is built from the state. Nothing here is truth: dropping
+it changes no decision.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class VictimIndex:
     Attributes:
         names: Nodes by page, ascending.
         schedulable: By page.
-        space: By type and page: what is free once all that were told are gone, reservations subtracted.
+        space: By type and page: what is free once all that were told are gone, reservations
+            subtracted.
         starts: First place of each page.
         page: By place: its page.
         leaf: By place: number of its leaf in ``leaves``; `NO_LEAF` where there is nobody.
@@ -60,7 +63,7 @@ class VictimIndex:
         self._leaf_number: dict[str, int]
         self._build()
 
-    # ------------------------------------------------------------------------------------------ what the reducer tells
+    # ----------------------------------------------------------------------- what the reducer tells
 
     def added(self, allocation: Allocation) -> None:
         """An allocation runs now."""
@@ -77,7 +80,7 @@ class VictimIndex:
         """A node came or went."""
         self._stale = True
 
-    # ----------------------------------------------------------------------------------------------------- keeping up
+    # ----------------------------------------------------------------------------------- keeping up
 
     def refresh(self) -> None:
         """Catch up with what changed; the columns are those of the state afterwards."""
@@ -110,27 +113,45 @@ class VictimIndex:
         here = [
             allocation
             for allocation in state.allocations.values()
-            if not allocation.told and allocation.required_node is None and allocation.node in page_of
+            if not allocation.told
+            and allocation.required_node is None
+            and allocation.node in page_of
         ]
         pages = np.fromiter((page_of[allocation.node] for allocation in here), np.int64, len(here))  # type: ignore[index]
         flags = np.fromiter((_flags(allocation) for allocation in here), np.int8, len(here))
         parts = [np.fromiter(map(part.of, here), np.int64, len(here)) for part in self.cost.parts]
         newest = np.fromiter((-allocation.seq for allocation in here), np.int64, len(here))
         order = np.lexsort((newest, *reversed(parts), pages * 4 + flags))
-        counts = np.bincount(pages, minlength=len(self.names)) if here else np.zeros(len(self.names), np.int64)
+        counts = (
+            np.bincount(pages, minlength=len(self.names))
+            if here
+            else np.zeros(len(self.names), np.int64)
+        )
         room = counts + SPARE
-        self.starts: Longs = np.concatenate((np.zeros(1, np.int64), np.cumsum(room)[:-1])) if len(room) else np.zeros(0, np.int64)
+        self.starts: Longs = (
+            np.concatenate((np.zeros(1, np.int64), np.cumsum(room)[:-1]))
+            if len(room)
+            else np.zeros(0, np.int64)
+        )
         self._room = room
         size = int(room.sum())
         sorted_pages = pages[order]
         # Place of each: the start of its page plus its rank in it.
-        first = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)[:-1])) if len(counts) else counts
+        first = (
+            np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)[:-1]))
+            if len(counts)
+            else counts
+        )
         places = self.starts[sorted_pages] + np.arange(len(here)) - first[sorted_pages]
         self.page: Longs = np.repeat(np.arange(len(self.names)), room)
         self.leaf: NDArray[np.int32] = np.zeros(size, np.int32)
-        self.leaf[places] = np.fromiter((self._number(allocation.queue) for allocation in here), np.int32, len(here))[order]
+        self.leaf[places] = np.fromiter(
+            (self._number(allocation.queue) for allocation in here), np.int32, len(here)
+        )[order]
         self.priority: Longs = np.zeros(size, np.int64)
-        self.priority[places] = np.fromiter((allocation.priority for allocation in here), np.int64, len(here))[order]
+        self.priority[places] = np.fromiter(
+            (allocation.priority for allocation in here), np.int64, len(here)
+        )[order]
         self.flags: NDArray[np.int8] = np.zeros(size, np.int8)
         self.flags[places] = flags[order]
         self.parts: list[Longs] = [_spread(part[order], places, size) for part in parts]
@@ -139,7 +160,9 @@ class VictimIndex:
         for shape in state.types.shapes:
             for index, amount in shape.pairs:
                 table[index, shape.index] = amount
-        self.amounts: list[Longs] = [_spread(table[index][shapes], places, size) for index in range(state.width)]
+        self.amounts: list[Longs] = [
+            _spread(table[index][shapes], places, size) for index in range(state.width)
+        ]
         self.slots: list[Allocation | None] = [None] * size
         for place, source in zip(places.tolist(), order.tolist(), strict=True):
             self.slots[place] = here[source]
@@ -150,9 +173,12 @@ class VictimIndex:
     def _build_nodes(self) -> None:
         state = self._state
         nodes = [state.nodes[name] for name in self.names]
-        self.schedulable: Bools = np.fromiter((node.schedulable for node in nodes), np.bool_, len(nodes))
+        self.schedulable: Bools = np.fromiter(
+            (node.schedulable for node in nodes), np.bool_, len(nodes)
+        )
         self.space: list[Longs] = [
-            np.fromiter((node.free(index) for node in nodes), np.int64, len(nodes)) for index in range(state.width)
+            np.fromiter((node.free(index) for node in nodes), np.int64, len(nodes))
+            for index in range(state.width)
         ]
         for ask, name in state.reservations.items():
             page = self._page_of.get(name)
@@ -172,7 +198,9 @@ class VictimIndex:
     def _write_page(self, page: int, node: Node) -> bool:
         """Write one page anew; False when its allocations no longer fit into it."""
         shapes = self._state.types.shapes
-        possible = (one for one in node.allocations.values() if not one.told and one.required_node is None)
+        possible = (
+            one for one in node.allocations.values() if not one.told and one.required_node is None
+        )
         here = sorted(possible, key=self.cost.candidate_key)
         room, start = int(self._room[page]), int(self.starts[page])
         if len(here) > room:
@@ -193,7 +221,9 @@ class VictimIndex:
         for index, places in self._largest_first.items():
             places[start:stop] = start + np.argsort(-self.amounts[index][start:stop], kind="stable")
         if self._cheapest_first is not None:
-            self._cheapest_first[start:stop] = start + np.lexsort([part[start:stop] for part in reversed(self.parts)])
+            self._cheapest_first[start:stop] = start + np.lexsort(
+                [part[start:stop] for part in reversed(self.parts)]
+            )
         self.schedulable[page] = node.schedulable
         for index, column in enumerate(self.space):
             column[page] = node.available(index)
@@ -215,7 +245,7 @@ class VictimIndex:
             self._cheapest_first = np.lexsort((*reversed(self.parts), self.page))
         return self._cheapest_first
 
-    # -------------------------------------------------------------------------------------------------------- by page
+    # -------------------------------------------------------------------------------------- by page
 
     def sums(self, column: NDArray[Any]) -> Longs:
         """Return the sum of a column over each page."""
@@ -234,7 +264,11 @@ class VictimIndex:
         """Return the eligible allocations of a page, cheapest first."""
         start = int(self.starts[page])
         marks = eligible[start : self.page_end(page)].nonzero()[0]
-        return [allocation for mark in marks.tolist() if (allocation := self.slots[start + mark]) is not None]
+        return [
+            allocation
+            for mark in marks.tolist()
+            if (allocation := self.slots[start + mark]) is not None
+        ]
 
 
 def _flags(allocation: Allocation) -> int:

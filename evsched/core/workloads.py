@@ -1,7 +1,8 @@
 """What runs and what waits: nodes, applications, asks, allocations, preemptions under way.
 
-`Ask`, `Allocation` and `Preemption` hold plain values only (ids, numbers), so that they are at once the truth in memory and the
-record in a snapshot. `Node` and `Application` keep indices beside theirs.
+`Ask`, `Allocation` and `Preemption` hold plain values only (ids, numbers), so that they are at once
+the truth in memory and the record in a snapshot. `Node` and `Application` keep indices beside
+theirs.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ class Ask(Struct, gc=False):
 
     Attributes:
         queue: Path of its leaf.
-        shape: Index of its amounts in `ResourceTypes.shapes` (Kueue: of all podsets together, by resource name, without flavors).
+        shape: Index of its amounts in `ResourceTypes.shapes` (Kueue: of all podsets together, by
+            resource name, without flavors).
         created: When its owner created it, or when it was submitted; milliseconds.
         seq: Of the event that submitted it; what it causes names it.
         may_preempt: False for the policy ``Never``.
         podsets: (Kueue) its podsets as submitted; empty for a plain ask.
-        local_queue: (Kueue) ``namespace/name`` of the LocalQueue it came through; empty when it named its ClusterQueue.
+        local_queue: (Kueue) ``namespace/name`` of the LocalQueue it came through; empty when it
+            named its ClusterQueue.
         failed: The reason last written in a PreemptionFailed for it; empty when none was.
         preempted: It has preempted, and its node was not lost since: it may not do so again.
-        patient_until: How long it waits for room that is being freed for others, before it may preempt elsewhere; 0: not begun.
+        patient_until: How long it waits for room that is being freed for others, before it may
+            preempt elsewhere; 0: not begun.
     """
 
     id: str
@@ -118,13 +122,16 @@ class Application:
     """An application and what it has.
 
     Attributes:
-        created: For FIFO order: the earliest creation of it, its asks and its allocations, gone ones included; milliseconds.
+        created: For FIFO order: the earliest creation of it, its asks and its allocations, gone
+            ones included; milliseconds.
         seq: Of the event that brought it in; the last tie-break.
         usage: By resource type index.
         asks, allocations: By id.
         running: How many allocations it has, also while none are counted (`evsched.core.tallies`).
-        closing: True when it goes with the last thing it has: it was removed, or came with its first ask and no submission.
-        priorities: How many of its asks wait, by priority; the largest key is the seed's ``askMaxPriority``.
+        closing: True when it goes with the last thing it has: it was removed, or came with its
+            first ask and no submission.
+        priorities: How many of its asks wait, by priority; the largest key is the seed's
+            ``askMaxPriority``.
     """
 
     __slots__ = (
@@ -132,7 +139,17 @@ class Application:
         "user",
     )  # fmt: skip
 
-    def __init__(self, *, id: str, leaf: Queue, user: str, groups: tuple[str, ...], created: int, seq: int, width: int) -> None:  # noqa: A002, PLR0913 - a record
+    def __init__(  # noqa: PLR0913 - a record
+        self,
+        *,
+        id: str,  # noqa: A002
+        leaf: Queue,
+        user: str,
+        groups: tuple[str, ...],
+        created: int,
+        seq: int,
+        width: int,
+    ) -> None:
         """Make an application without asks or allocations."""
         self.id = id
         self.leaf = leaf
@@ -157,7 +174,16 @@ class Node:
         reserved: The asks for which it is kept, with what each will use.
     """
 
-    __slots__ = ("allocations", "capacity", "labels", "name", "reserved", "resources", "schedulable", "used")
+    __slots__ = (
+        "allocations",
+        "capacity",
+        "labels",
+        "name",
+        "reserved",
+        "resources",
+        "schedulable",
+        "used",
+    )
 
     def __init__(self, name: str, width: int) -> None:
         """Make an empty node."""

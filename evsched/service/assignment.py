@@ -1,8 +1,9 @@
 """Which process goes first in which cluster partition.
 
-Assignment only says who may *try* first; the term in the log says who leads. So being wrong about it, or two processes believing
-the same, does no harm. On Kafka a consumer group on the inbox topic spreads the partitions over the processes, as it does for any
-consumer; nothing is read through it and no offset is committed. The embedded log has no such thing: there every process may try.
+Assignment only says who may *try* first; the term in the log says who leads. So being wrong about
+it, or two processes believing the same, does no harm. On Kafka a consumer group on the inbox topic
+spreads the partitions over the processes, as it does for any consumer; nothing is read through it
+and no offset is committed. The embedded log has no such thing: there every process may try.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Assignment(Protocol):
         """Keep the assignment up to date, for ever.
 
         Args:
-            taken: Called with the partitions that are ours whenever they were given out anew; the others belong to somebody else
-                who is alive.
+            taken: Called with the partitions that are ours whenever they were given out anew; the
+                others belong to somebody else who is alive.
         """
 
 

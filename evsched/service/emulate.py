@@ -1,9 +1,10 @@
 """An agent that behaves like a cluster: what is told to go goes, what runs ends, and what was evicted comes again.
 
-`Agent` is fed with the log and says what the cluster owes the scheduler at a given time. It holds nothing that the log does not
-say, so after a restart it reads the log again and owes exactly what it owed before. A proposal's id is made from what it answers
-(the allocation, and the ``seq`` of the event that bound it), so that one which is sent twice, because nobody knew whether the
-first had arrived, is recognised as the same.
+`Agent` is fed with the log and says what the cluster owes the scheduler at a given time. It holds
+nothing that the log does not say, so after a restart it reads the log again and owes exactly what
+it owed before. A proposal's id is made from what it answers (the allocation, and the ``seq`` of the
+event that bound it), so that one which is sent twice, because nobody knew whether the first had
+arrived, is recognised as the same.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class Agent:
             proposals.append(self._owed.pop(key)[1])
         return proposals
 
-    # ------------------------------------------------------------------------------------------------ what the log says
+    # ---------------------------------------------------------------------------- what the log says
 
     def _submitted(self, event: AnyEvent, _: int) -> None:
         assert isinstance(event, AskSubmitted)
@@ -149,7 +150,9 @@ class Agent:
         life = self._lives_ms.get(name.partition(AGAIN)[0], self._default_life_ms)
         if life is not None:
             key = f"end:{name}"
-            done = AllocationReleased(proposal=_proposal(key, task), allocation=name, reason="completed")
+            done = AllocationReleased(
+                proposal=_proposal(key, task), allocation=name, reason="completed"
+            )
             self._owe(key, time + life, done)
 
     def _released(self, event: AnyEvent, time: int) -> None:
@@ -161,7 +164,16 @@ class Agent:
         if task is not None and self._recreate and event.reason in _EVICTED:
             again = _successor(name)
             proposal = _proposal(f"again:{again}", task)
-            fresh = replace(task.ask, seq=0, cause=0, due=None, created=None, uid=None, ask=again, proposal=proposal)
+            fresh = replace(
+                task.ask,
+                seq=0,
+                cause=0,
+                due=None,
+                created=None,
+                uid=None,
+                ask=again,
+                proposal=proposal,
+            )
             self._owe(f"again:{again}", time, fresh)
 
     def _told(self, event: AnyEvent, time: int) -> None:
@@ -178,7 +190,9 @@ class Agent:
         task = self._tasks.get(name)
         key = f"evict:{name}"
         if task is not None and key not in self._owed:
-            gone = AllocationReleased(proposal=_proposal(key, task), allocation=name, reason="preempted")
+            gone = AllocationReleased(
+                proposal=_proposal(key, task), allocation=name, reason="preempted"
+            )
             self._owe(key, time + self._grace_ms, gone)
 
     def _spared(self, event: AnyEvent, _: int) -> None:
@@ -201,7 +215,7 @@ class Agent:
             case _:
                 pass
 
-    # ------------------------------------------------------------------------------------------------------ what is owed
+    # --------------------------------------------------------------------------------- what is owed
 
     def _owe(self, key: str, due: int, proposal: AnyInput) -> None:
         self._owed[key] = (due, proposal)
@@ -217,13 +231,21 @@ class Agent:
 def _proposal(key: str, task: _Task) -> str:
     """Return the id of the proposal that answers for a task; a name that is too long for one stands there as its hash."""
     text = f"{SOURCE}:{key}:{task.bound}"
-    return text if len(text) <= MAX_ID else f"{SOURCE}:{blake2b(text.encode(), digest_size=16).hexdigest()}"
+    return (
+        text
+        if len(text) <= MAX_ID
+        else f"{SOURCE}:{blake2b(text.encode(), digest_size=16).hexdigest()}"
+    )
 
 
 def _successor(name: str) -> str:
     """Return the name under which an evicted pod comes again."""
     base, _, number = name.partition(AGAIN)
-    return f"{base}{AGAIN}{int(number or '0') + 1}" if not number or number.isdigit() else f"{name}{AGAIN}1"
+    return (
+        f"{base}{AGAIN}{int(number or '0') + 1}"
+        if not number or number.isdigit()
+        else f"{name}{AGAIN}1"
+    )
 
 
 def _ask_of(event: AllocationRestored) -> AskSubmitted:

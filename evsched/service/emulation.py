@@ -1,7 +1,7 @@
 """The shell around the emulated agent: it reads the log, keeps the clock, and proposes.
 
-What the agent owed when it was stopped it owes when it starts again, and because the ids of its proposals are made from what they
-answer, it does not matter whether the last of them had arrived.
+What the agent owed when it was stopped it owes when it starts again, and because the ids of its
+proposals are made from what they answer, it does not matter whether the last of them had arrived.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ async def emulate_on(streams: Streams, agent: Agent, clock: Clock) -> None:
     raise reason
 
 
-async def _follow(streams: Streams, reader: ChainReader, agent: Agent, changed: asyncio.Event) -> None:
+async def _follow(
+    streams: Streams, reader: ChainReader, agent: Agent, changed: asyncio.Event
+) -> None:
     """Give the agent what is new in the log; one that cannot be reached is tried again."""
     while True:
         try:
@@ -80,7 +82,11 @@ async def _answer(streams: Streams, agent: Agent, changed: asyncio.Event, clock:
                     await streams.inbox.propose(batch, SOURCE)
                     break
                 except (EnvironmentFault, OutcomeUnknown) as error:
-                    _log.warning("proposals may be lost, sending them again", count=len(batch), error=str(error))
+                    _log.warning(
+                        "proposals may be lost, sending them again",
+                        count=len(batch),
+                        error=str(error),
+                    )
                     await asyncio.sleep(AGAIN_S)
         due = agent.next_due()
         with suppress(TimeoutError):

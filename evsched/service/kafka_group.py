@@ -48,7 +48,12 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             except (kafka_errors.KafkaError, StreamError, OSError, asyncio.CancelledError) as error:
                 if isinstance(error, asyncio.CancelledError) and cancelled():
                     raise
-                _log.warning("group not reached", group=self._group, error=type(error).__name__, again_in_s=AGAIN_S)
+                _log.warning(
+                    "group not reached",
+                    group=self._group,
+                    error=type(error).__name__,
+                    again_in_s=AGAIN_S,
+                )
             self._own = frozenset()
             await asyncio.sleep(AGAIN_S)
 
@@ -71,7 +76,8 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             consumer.subscribe([topic_names(self._name).inbox], listener=self)
             await to_its_end(consumer.start())
             while True:
-                # Everything is paused, so this brings nothing; it is what keeps a member in its group.
+                # Everything is paused, so this brings nothing; it is what keeps a member in its
+                # group.
                 await consumer.getmany(timeout_ms=POLL_MS)
                 await asyncio.sleep(POLL_MS / 1000)
         finally:

@@ -1,8 +1,9 @@
 """One term: read the inbox, decide, write, and only then read on.
 
-The leader sleeps until a proposal comes or something is due, whichever is first. What was in the inbox when the term began is
-taken without deciding: nothing is decided on a picture that is known to be stale. Whatever goes wrong in a write ends the term,
-because the state has taken a step that may not be in the log; whoever called throws it away.
+The leader sleeps until a proposal comes or something is due, whichever is first. What was in the
+inbox when the term began is taken without deciding: nothing is decided on a picture that is known
+to be stale. Whatever goes wrong in a write ends the term, because the state has taken a step that
+may not be in the log; whoever called throws it away.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ class Pace(Struct, frozen=True, kw_only=True):
     Attributes:
         beat: Seconds between two heartbeats of a leader.
         lease: Seconds without a sign of life after which a leader counts as gone.
-        idle: Seconds after which a leader without work looks whether it still leads, and whether it is asked to stop.
-        retry: Seconds to wait after the log could not be reached, at first; it doubles up to ``retry_most``.
+        idle: Seconds after which a leader without work looks whether it still leads, and whether it
+            is asked to stop.
+        retry: Seconds to wait after the log could not be reached, at first; it doubles up to
+            ``retry_most``.
         retry_most: See ``retry``.
         batch: Most proposals of one step.
         checkpoint_every: Events between two digests in the log.
@@ -57,11 +60,14 @@ class Term:
 
     Attributes:
         over: Set it to end the term after the step under way.
-        torn: Whether the state may hold what the log does not, or the other way round: it is of no use then once the term is
+        torn: Whether the state may hold what the log does not, or the other way round: it is of no
+            use then once the term is
         over.
     """
 
-    def __init__(self, streams: Streams, warm: Warm, leadership: Leadership, clock: Clock, pace: Pace) -> None:
+    def __init__(
+        self, streams: Streams, warm: Warm, leadership: Leadership, clock: Clock, pace: Pace
+    ) -> None:
         """Begin with a fence that is in the log, and the state behind it."""
         self.over = asyncio.Event()
         self.torn = False
@@ -94,7 +100,8 @@ class Term:
                     snapshots.save(self._warm)
                 if beats.done():
                     await beats
-            # Not cancelled: a write that is cut off costs the connection that the last heartbeat needs.
+            # Not cancelled: a write that is cut off costs the connection that the last heartbeat
+            # needs.
             await beats
             await self._give_beat(resigned=True)
         finally:
@@ -106,7 +113,9 @@ class Term:
         """Take one step, or wait for a reason to; return whether there was none."""
         head = self._leadership.head
         catching_up = head.inbox_next < self._backlog_end
-        proposals = await self._streams.inbox.read(head.inbox_next, self._batch, 0.0 if catching_up else self._wait())
+        proposals = await self._streams.inbox.read(
+            head.inbox_next, self._batch, 0.0 if catching_up else self._wait()
+        )
         if catching_up and not proposals:
             # Positions without a record: the backlog ends here.
             self._backlog_end = head.inbox_next
@@ -121,16 +130,24 @@ class Term:
         await self._step(now, proposals, inbox_next, decide=decide)
         return False
 
-    async def _step(self, now: int, proposals: tuple[Proposal, ...], inbox_next: int, *, decide: bool) -> None:
+    async def _step(
+        self, now: int, proposals: tuple[Proposal, ...], inbox_next: int, *, decide: bool
+    ) -> None:
         self.torn = True
         begun = self._clock.elapsed()
         events = self._warm.engine.step(now, proposals, decide=decide)
         took = self._clock.elapsed() - begun
-        self._batch = max(FEWEST, self._batch // 2) if took > LONG_STEP_S else min(self._pace.batch, self._batch * 2)
+        self._batch = (
+            max(FEWEST, self._batch // 2)
+            if took > LONG_STEP_S
+            else min(self._pace.batch, self._batch * 2)
+        )
         if not events and not proposals:
             self.torn = False
             return
-        step = await self._leadership.append_step(events, time=now, decided=decide, inbox_next=inbox_next)
+        step = await self._leadership.append_step(
+            events, time=now, decided=decide, inbox_next=inbox_next
+        )
         self.torn = False
         self._confirmed = self._clock.elapsed()
         _log.debug(
@@ -166,12 +183,18 @@ class Term:
             number = await self._give_beat()
             asked = self._clock.elapsed()
             kept = await self._streams.log.last_heartbeat()
-            if kept is not None and kept.leader == self._leadership.leader and kept.number >= number:
+            if (
+                kept is not None
+                and kept.leader == self._leadership.leader
+                and kept.number >= number
+            ):
                 self._kept_at = asked
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._pace.beat):
                     await self.over.wait()
 
     async def _give_beat(self, *, resigned: bool = False) -> int:
-        beat = await self._leadership.heartbeat(self._clock.now(), self._pace.address, process=own_name(), resigned=resigned)
+        beat = await self._leadership.heartbeat(
+            self._clock.now(), self._pace.address, process=own_name(), resigned=resigned
+        )
         return beat.number

@@ -1,10 +1,11 @@
 """One process's part in one cluster partition: follow its log, and lead it when nobody else does.
 
-A *standby* follows the log, so that its state is warm. It opens a term when nobody leads: at once when it is assigned to this
-partition (see `evsched.service.assignment`), otherwise when nobody who is did so for the lease. Whatever goes wrong ends in the
-same place: it stands by again, and where the state may hold a step that the log does not, it is thrown away first and built
-anew. There is no other error handling, because there needs to be none. A damaged log is the one thing that a member does not
-try again; it stops and says where.
+A *standby* follows the log, so that its state is warm. It opens a term when nobody leads: at once
+when it is assigned to this partition (see `evsched.service.assignment`), otherwise when nobody who
+is did so for the lease. Whatever goes wrong ends in the same place: it stands by again, and where
+the state may hold a step that the log does not, it is thrown away first and built anew. There is no
+other error handling, because there needs to be none. A damaged log is the one thing that a member
+does not try again; it stops and says where.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Member:
         self._retries = 0
         self._log = _log.bind(log=streams.log.name)
 
-    # -------------------------------------------------------------------------------------------------------------- outside
+    # -------------------------------------------------------------------------------------- outside
 
     @property
     def engine(self) -> Engine | None:
@@ -136,7 +137,9 @@ class Member:
         except StreamError as error:
             self._retries += 1
             seconds = min(self._pace.retry * 2 ** (self._retries - 1), self._pace.retry_most)
-            self._log.warning("log not reached", error=type(error).__name__, reason=str(error), again_in_s=seconds)
+            self._log.warning(
+                "log not reached", error=type(error).__name__, reason=str(error), again_in_s=seconds
+            )
             self.role = "starting"
             await self._pause(seconds)
 
@@ -148,7 +151,10 @@ class Member:
 
     async def _unless_stopped(self, work: Coroutine[None, None, None]) -> bool:
         """Do some work, which may be cancelled anywhere, and return True; False when this process was stopped first."""
-        working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stopping.wait())
+        working, stopping = (
+            asyncio.ensure_future(work),
+            asyncio.ensure_future(self._stopping.wait()),
+        )
         try:
             await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
             if working.done():
@@ -159,7 +165,7 @@ class Member:
                 task.cancel()
             await asyncio.gather(working, stopping, return_exceptions=True)
 
-    # -------------------------------------------------------------------------------------------------------------- standby
+    # -------------------------------------------------------------------------------------- standby
 
     async def _follow(self) -> Warm:
         """Keep the state warm until this process should lead, or stop."""
@@ -195,23 +201,34 @@ class Member:
             return False
         if self._assigned():
             return True
-        # Those who are assigned go first, and when nothing was ever led they may still be on their way; the others come in when
-        # nobody did. The one that is surely gone was most likely the assigned one.
+        # Those who are assigned go first, and when nothing was ever led they may still be on their
+        # way; the others come in when nobody did. The one that is surely gone was most likely the
+        # assigned one.
         beat, lease = self._pace.beat, self._pace.lease
         never = sight == "open" and self._watch.beat is None
-        patience = lease + beat if never or sight == "silent" else beat / 2 if sight == "dead" else 2 * beat
+        patience = (
+            lease + beat
+            if never or sight == "silent"
+            else beat / 2
+            if sight == "dead"
+            else 2 * beat
+        )
         return self._watch.age >= patience
 
-    # --------------------------------------------------------------------------------------------------------------- leader
+    # --------------------------------------------------------------------------------------- leader
 
     async def _lead(self, warm: Warm) -> None:
         """Open a term and lead until stopped, asked to resign, or overtaken."""
         self._led_by_other = False
-        leadership = await Leadership.acquire(self._streams.log, warm.reader, warm.apply, self._world)
+        leadership = await Leadership.acquire(
+            self._streams.log, warm.reader, warm.apply, self._world
+        )
         self._retries = 0
         self._term = term = Term(self._streams, warm, leadership, self._clock, self._pace)
         self.role = "leading"
-        self._log.info("leading", term=leadership.term, leader=leadership.leader, frame=leadership.head.frame)
+        self._log.info(
+            "leading", term=leadership.term, leader=leadership.leader, frame=leadership.head.frame
+        )
         try:
             if self._stopping.is_set():
                 term.over.set()

@@ -1,6 +1,7 @@
 """A process of the service: its members, one for each cluster partition, side by side in one event loop.
 
-A damaged log stops its own cluster partition and no other; the process ends when none is left to serve.
+A damaged log stops its own cluster partition and no other; the process ends when none is left to
+serve.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Service:
         ready_file: Exists as long as every member is ready; None: none is wanted.
     """
 
-    def __init__(self, members: Sequence[Member], assignment: Assignment, ready_file: Path | None = None) -> None:
+    def __init__(
+        self, members: Sequence[Member], assignment: Assignment, ready_file: Path | None = None
+    ) -> None:
         """Prepare with one member for each cluster partition; `run` does everything."""
         self.members = tuple(members)
         self.ready_file = ready_file
@@ -68,7 +71,8 @@ class Service:
         return Report(
             pid=os.getpid(),
             partitions=tuple(
-                MemberReport(partition=one.partition, role=one.role, ready=one.ready, term=one.term) for one in self.members
+                MemberReport(partition=one.partition, role=one.role, ready=one.ready, term=one.term)
+                for one in self.members
             ),
         )
 
@@ -84,7 +88,10 @@ class Service:
         """Serve until stopped, or until every log turned out to be damaged."""
         try:
             async with asyncio.TaskGroup() as group:
-                beside = [group.create_task(self._assignment.run(self._given_out)), group.create_task(self._tell())]
+                beside = [
+                    group.create_task(self._assignment.run(self._given_out)),
+                    group.create_task(self._tell()),
+                ]
                 await asyncio.gather(*(group.create_task(member.run()) for member in self.members))
                 for task in beside:
                     task.cancel()

@@ -1,10 +1,12 @@
 """A warm state: the engine and the reader that goes on behind it, kept together.
 
-Every step goes into the engine in the same breath in which the reader accepts it, so wherever the work is interrupted the two
-agree, and going on is just reading on. Long work gives the event loop back every few milliseconds, because other cluster
-partitions of this process may be led from the same loop.
+Every step goes into the engine in the same breath in which the reader accepts it, so wherever the
+work is interrupted the two agree, and going on is just reading on. Long work gives the event loop
+back every few milliseconds, because other cluster partitions of this process may be led from the
+same loop.
 
-Every digest that the log carries is compared as it passes; a state that has another one stops there.
+Every digest that the log carries is compared as it passes; a state that has another one stops
+there.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
 from evsched.core.tallies import uncounted
-from replays.snapshots import Header, SnapshotStore
+from evsched.snapshots.store import Header, SnapshotStore
 
 SNAPSHOT_EVERY = 50_000
 """Events between two snapshots: so few that any moment between them is soon found."""
@@ -105,7 +107,9 @@ class Snapshots:
                 try:
                     reader = await resume(log, header.head)
                 except PositionLost as error:
-                    _log.warning("snapshot passed over", frame=header.head.frame, reason=error.reason)
+                    _log.warning(
+                        "snapshot passed over", frame=header.head.frame, reason=error.reason
+                    )
                     continue
                 self._last = header.seq
                 return Warm(Engine(state), reader)
@@ -120,7 +124,11 @@ class Snapshots:
         """Write a snapshot of a state that is at the end of a complete step. Encoding is done at once, writing by a thread."""
         head = warm.reader.head
         store = self._store(head.log_id)
-        if store is None or warm.engine.state.seq == self._last or (self._writing is not None and not self._writing.done()):
+        if (
+            store is None
+            or warm.engine.state.seq == self._last
+            or (self._writing is not None and not self._writing.done())
+        ):
             return
         self._last = warm.engine.state.seq
         data = snapshot.encode(warm.engine.state)
@@ -134,7 +142,9 @@ class Snapshots:
     def _store(self, log_id: str) -> SnapshotStore | None:
         if self._folder is None or not _PLAIN.fullmatch(log_id):
             return None
-        return SnapshotStore(self._folder / log_id, lambda text: _log.warning("snapshot passed over", reason=text))
+        return SnapshotStore(
+            self._folder / log_id, lambda text: _log.warning("snapshot passed over", reason=text)
+        )
 
 
 def _write(store: SnapshotStore, head: Head, data: bytes) -> None:

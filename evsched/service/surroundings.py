@@ -39,8 +39,8 @@ class SystemClock:
 class RecordTime:
     """The time that a leader stamps its steps with: it never goes back, and it does not stand still when the clock was set back.
 
-    It is the clock's time as long as that goes on. When the clock is set back it goes on at the pace of a clock that nobody
-    sets, so that timers fire after the time they were given.
+    It is the clock's time as long as that goes on. When the clock is set back it goes on at the
+    pace of a clock that nobody sets, so that timers fire after the time they were given.
     """
 
     def __init__(self, clock: Clock, start: int) -> None:
@@ -66,4 +66,9 @@ def surroundings(clock: Clock, checkpoint_every: int = 100_000) -> Surroundings:
     async def pause(lost: int) -> None:
         await asyncio.sleep(random.uniform(0.02, 0.1) * lost)  # noqa: S311 - to part two racers, no secret
 
-    return Surroundings(now=clock.now, new_id=lambda: uuid.uuid4().hex, pause=pause, checkpoint_every=checkpoint_every)
+    return Surroundings(
+        now=clock.now,
+        new_id=lambda: uuid.uuid4().hex,
+        pause=pause,
+        checkpoint_every=checkpoint_every,
+    )

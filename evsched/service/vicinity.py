@@ -1,8 +1,8 @@
 """Which process is which on one machine, so that a standby on it need not wait for the lease of a leader that was killed.
 
-A process is named by the machine's boot, its namespace of process ids, its number in it, and when it started: no other process
-ever has the same name. Only who shares boot and namespace can tell whether it is gone; everyone else, and every system without
-``/proc``, waits for the lease.
+A process is named by the machine's boot, its namespace of process ids, its number in it, and when
+it started: no other process ever has the same name. Only who shares boot and namespace can tell
+whether it is gone; everyone else, and every system without ``/proc``, waits for the lease.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def _started(number: int) -> tuple[str, str] | None:
         text = (_PROC / str(number) / "stat").read_text()
     except OSError:
         return None
-    # The program's name stands in parentheses and may hold anything; what follows the last one is regular.
+    # The program's name stands in parentheses and may hold anything; what follows the last one is
+    # regular.
     fields = text.rpartition(")")[2].split()
     return fields[0], fields[19]

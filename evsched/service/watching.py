@@ -1,8 +1,8 @@
 """Whether somebody leads: what a standby makes of a leader's signs of life.
 
-No clocks are compared. A heartbeat or a frame that this process has not seen before is a sign of life *now*, by its own monotonic
-clock; a leader that gave none for the lease counts as gone. Being wrong about it costs the other leader its term and nothing
-else: who leads is decided in the log.
+No clocks are compared. A heartbeat or a frame that this process has not seen before is a sign of
+life *now*, by its own monotonic clock; a leader that gave none for the lease counts as gone. Being
+wrong about it costs the other leader its term and nothing else: who leads is decided in the log.
 """
 
 from __future__ import annotations
@@ -48,7 +48,11 @@ class Watch:
             tip: The last frame of the log that this process has read.
         """
         self.beat = beat = await self._log.last_heartbeat()
-        seen = (beat.leader, beat.term, beat.number, tip.frame) if beat is not None else ("", 0, 0, tip.frame)
+        seen = (
+            (beat.leader, beat.term, beat.number, tip.frame)
+            if beat is not None
+            else ("", 0, 0, tip.frame)
+        )
         now = self._clock.elapsed()
         if seen != self._seen:
             self._seen, self._since = seen, now

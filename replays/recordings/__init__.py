@@ -1,9 +1,9 @@
 """Recorded logs: for each section of each seed, one that shows what it says, in a folder for every released version.
 
-``index.json`` names them with a sentence each and the digest of the state at their end. A test decides all of them again and
-rebuilds the digests, so that no version ever decides or reads otherwise unnoticed. ``python -m replays.recordings`` makes those
-of the
-present version anew from the repository's scenario files; nothing else does.
+``index.json`` names them with a sentence each and the digest of the state at their end. A test
+decides all of them again and rebuilds the digests, so that no version ever decides or reads
+otherwise unnoticed. ``python -m replays.recordings`` makes those of the present version anew from
+the repository's scenario files; nothing else does.
 """
 
 from __future__ import annotations

@@ -12,13 +12,17 @@ from replays.recordings.making import make
 
 def main() -> int:
     """Record the scenarios of a folder (``tests/scenarios`` of this repository) as the present version."""
-    scenarios = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER.parents[1] / "tests" / "scenarios"
+    scenarios = (
+        Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER.parents[1] / "tests" / "scenarios"
+    )
     if not scenarios.is_dir():
         sys.stderr.write(f"{scenarios}: no such folder, expected scenario files\n")
         return 2
     target = FOLDER / version("evsched")
     made = make(scenarios, target)
-    sys.stdout.write(f"{target}: {len(made)} recordings, {sum(one.events for one in made)} events\n")
+    sys.stdout.write(
+        f"{target}: {len(made)} recordings, {sum(one.events for one in made)} events\n"
+    )
     return 0
 
 

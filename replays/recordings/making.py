@@ -13,11 +13,11 @@ import zstandard
 from events.chain import Head
 from events.frame import decode_header, frame_hash
 from events.streams.export import FORMAT, VERSION, ExportHeader, ExportLine
-from replays.decisions import is_decision
+from replays.history.sealing import Sealer
 from replays.recordings import INDEX, Recording
-from replays.scenario import Scenario, Step, read_scenario
-from replays.sealing import Sealer
-from replays.simulate import Simulation
+from replays.scenarios.decisions import is_decision
+from replays.scenarios.scenario import Scenario, Step, read_scenario
+from replays.scenarios.simulate import Simulation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,9 @@ def _record(place: tuple[str, str], path: Path, target: Path) -> Recording:
     scenario = read_scenario(path)
     run = Recorded(scenario)
     run.run()
-    name = "-".join("".join(letter if letter.isalnum() else " " for letter in " ".join(place).lower()).split())
+    name = "-".join(
+        "".join(letter if letter.isalnum() else " " for letter in " ".join(place).lower()).split()
+    )
     records, head = _sealed(f"recording-of-{name}", run.steps)
     (target / f"{name}.jsonl.zst").write_bytes(_file(records))
     events = [event for _, group in run.steps for event in group]
@@ -105,13 +107,17 @@ def _record(place: tuple[str, str], path: Path, target: Path) -> Recording:
         section=place[1],
         shows=scenario.name,
         events=len(events),
-        decisions=dict(sorted(Counter(type(event).__name__ for event in events if is_decision(event)).items())),
+        decisions=dict(
+            sorted(Counter(type(event).__name__ for event in events if is_decision(event)).items())
+        ),
         hash=head.hash,
         digest=run.engine.state.digest(),
     )
 
 
-def _sealed(log_id: str, steps: list[tuple[int, tuple[AnyEvent, ...]]]) -> tuple[list[Record], Head]:
+def _sealed(
+    log_id: str, steps: list[tuple[int, tuple[AnyEvent, ...]]]
+) -> tuple[list[Record], Head]:
     sealer = Sealer(log_id)
     records: list[Record] = []
     for time, events in steps:
@@ -121,10 +127,16 @@ def _sealed(log_id: str, steps: list[tuple[int, tuple[AnyEvent, ...]]]) -> tuple
 
 def _file(records: list[Record]) -> bytes:
     """Return the records as `evsched log export` writes them."""
-    header = ExportHeader(format=FORMAT, version=VERSION, log_id=decode_header(records[0].data).log_id, partition=0)
+    header = ExportHeader(
+        format=FORMAT, version=VERSION, log_id=decode_header(records[0].data).log_id, partition=0
+    )
     lines = [msgspec.json.encode(header)]
     lines += [
-        msgspec.json.encode(ExportLine(position=record.position, hash=frame_hash(record.data), data=record.data.decode()))
+        msgspec.json.encode(
+            ExportLine(
+                position=record.position, hash=frame_hash(record.data), data=record.data.decode()
+            )
+        )
         for record in records
     ]
     return zstandard.ZstdCompressor(level=19).compress(b"\n".join(lines) + b"\n")

@@ -50,8 +50,15 @@ def documents(capsys):
 def dump(path):
     """Return all rows of all tables of a read model, but for its place."""
     connection = sqlite3.connect(path)
-    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    rows = {name: sorted(map(repr, connection.execute(f"SELECT * FROM {name}"))) for name in tables if name != "kept_state"}
+    tables = [
+        name
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    ]
+    rows = {
+        name: sorted(map(repr, connection.execute(f"SELECT * FROM {name}")))
+        for name in tables
+        if name != "kept_state"
+    }
     connection.close()
     return rows
 
@@ -131,7 +138,11 @@ def test_a_window_and_a_moment_narrow_an_answer(url, capsys):
     assert run(["audit", "life-of", "--of", "test-4", "--json"]) == 0
     life = documents(capsys)
     assert [row["what"] for row in life] == ["waiting", "running", "told to go"]
-    assert (life[2]["from_time"], life[2]["detail"], life[2]["outcome"]) == (START + 7000, "prod-1", "preempted")
+    assert (life[2]["from_time"], life[2]["detail"], life[2]["outcome"]) == (
+        START + 7000,
+        "prod-1",
+        "preempted",
+    )
 
 
 def test_who_was_paused_is_answered_for_a_window_and_for_a_moment(tmp_path, capsys):
@@ -145,7 +156,11 @@ def test_who_was_paused_is_answered_for_a_window_and_for_a_moment(tmp_path, caps
         return [row["application"] for row in documents(capsys)]
 
     assert paused("pauses") == ["report", "train", "report", "sweep"]
-    assert paused("pauses", "--from", "2026-01-01T09:00:35Z", "--to", "2026-01-01T09:01:20Z") == ["report", "train", "report"]
+    assert paused("pauses", "--from", "2026-01-01T09:00:35Z", "--to", "2026-01-01T09:01:20Z") == [
+        "report",
+        "train",
+        "report",
+    ]
     assert paused("pauses", "--from", "16", "--to", "17") == ["report"]
     assert paused("pauses", "--queue", "root.web") == []
     assert paused("paused-at") == []
@@ -184,7 +199,12 @@ def test_what_is_wrong_is_said(url, tmp_path, capsys):
     assert "file is not a database" in capsys.readouterr().err
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "p.sql").write_text(LOSSES.replace("INTO losses", "INTO c"))
-    assert run(["project", "rebuild", "--sql", str(tmp_path / "bad"), "--db", str(tmp_path / "own.db")]) == 2
+    assert (
+        run(
+            ["project", "rebuild", "--sql", str(tmp_path / "bad"), "--db", str(tmp_path / "own.db")]
+        )
+        == 2
+    )
     assert "no such table: c" in capsys.readouterr().err
     assert not (tmp_path / "own.db").exists()
 
@@ -207,8 +227,18 @@ def test_a_projection_of_ones_own_is_made_followed_and_made_anew(url, tmp_path, 
 def test_the_follower_stops_when_it_is_told_to(url, tmp_path, number):
     """It makes a missing file, follows, commits, and ends with 0."""
     db = tmp_path / "model.db"
-    command = [sys.executable, "-c", "from evsched.cli.main import main; main()", "project", "run", "--db", str(db)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ}) as process:
+    command = [
+        sys.executable,
+        "-c",
+        "from evsched.cli.main import main; main()",
+        "project",
+        "run",
+        "--db",
+        str(db),
+    ]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ}
+    ) as process:
         deadline = time.monotonic() + 30
         line = process.stderr.readline()
         assert "follows" in line, line

@@ -58,7 +58,9 @@ def test_a_difference_is_one_of_meaning(queues, capsys):
     assert "no difference" in capsys.readouterr().err
     assert run(["config", "diff", "--json", queues("a.yaml", 4), queues("b.yaml", "5")]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert found["changed"] == [{"subject": "queue root.a", "field": "resources.max.vcore", "before": "4", "after": "5"}]
+    assert found["changed"] == [
+        {"subject": "queue root.a", "field": "resources.max.vcore", "before": "4", "after": "5"}
+    ]
     assert run(["config", "diff", queues("a.yaml", 4), queues("b.yaml", "1")]) == 2
 
 

@@ -15,7 +15,9 @@ def test_the_story_holds(capsys):
     assert (40, "PreemptionDecided") in found
     assert (100, "QuotaPreemptionScheduled") in found
     assert (160, "QuotaPreemptionDecided") in found
-    bound = {one["ask"]: one["at"] for one in document["decisions"] if one["type"] == "AllocationBound"}
+    bound = {
+        one["ask"]: one["at"] for one in document["decisions"] if one["type"] == "AllocationBound"
+    }
     assert (bound["research-1"], bound["research-2"]) == (45, 45)
 
 

@@ -17,7 +17,8 @@ from evsched.cli.project import _until_told
 from evsched.cli.run import _serve
 
 ROOT = Path(evsched.__file__).parents[1]
-# A shell lets what it starts in the background ignore the signal, and so would the test's own child.
+# A shell lets what it starts in the background ignore the signal, and so would the test's own
+# child.
 HEED = "import atexit, os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
 START = "from evsched.__main__ import main; main()"
 SAID = "evsched: interrupted\n"
@@ -64,12 +65,26 @@ async def stubborn():
 
 def process(code: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run some Python to its end, with a folder to find modules in."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "XDG_DATA_HOME": str(folder)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}",
+        "XDG_DATA_HOME": str(folder),
+    }
     command = [sys.executable, "-c", f"{HEED}\n{code}", *arguments]
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(
+        command,
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
 
 
-@pytest.mark.parametrize("module", ["evsched.cli", "msgspec", "cyclopts", "evsched.cli.status", "asyncio.runners"])
+@pytest.mark.parametrize(
+    "module", ["evsched.cli", "msgspec", "cyclopts", "evsched.cli.status", "asyncio.runners"]
+)
 def test_while_it_loads(module, tmp_path):
     """Nothing is in need of order yet, so it ends at once and says nothing."""
     finder = f"""
@@ -108,11 +123,17 @@ def test_where_it_is_ignored(tmp_path):
 
 def test_who_calls_from_python_keeps_the_handlers(capsys):
     """Neither importing nor running the command line changes one."""
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook
+    before = (
+        [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)],
+        sys.unraisablehook,
+    )
     import evsched.__main__  # noqa: PLC0415, F401 - importing it is what is tested
 
     assert run(["--version"]) == run(["simulate", "--help"]) == 0
-    assert before == ([signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook)
+    assert before == (
+        [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)],
+        sys.unraisablehook,
+    )
 
 
 class Served:
@@ -131,7 +152,9 @@ class Served:
         self.told.set()
 
 
-@pytest.mark.parametrize("serve", [_serve, partial(_until_told, reader=None, ready="")], ids=["run", "project run"])
+@pytest.mark.parametrize(
+    "serve", [_serve, partial(_until_told, reader=None, ready="")], ids=["run", "project run"]
+)
 def test_who_has_served_leaves_signals_as_they_were(serve):
     """While streams are being closed, or all is begun anew, Ctrl-C is not Python's own again, which comes anywhere."""
     numbers = (signal.SIGINT, signal.SIGTERM)
@@ -139,17 +162,22 @@ def test_who_has_served_leaves_signals_as_they_were(serve):
     async def served() -> list[object]:
         before = [signal.getsignal(number) for number in numbers]
         await serve(Served())
-        return [one is other for one, other in zip(before, map(signal.getsignal, numbers), strict=True)]
+        return [
+            one is other for one, other in zip(before, map(signal.getsignal, numbers), strict=True)
+        ]
 
     assert asyncio.run(served()) == [True, True]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["status", "--log", "demo.db"], ["--help"], ["run", "--log", "demo.db"]])
+@pytest.mark.parametrize(
+    "arguments", [["status", "--log", "demo.db"], ["--help"], ["run", "--log", "demo.db"]]
+)
 def test_at_any_instant(arguments, tmp_path):
     """Real processes: never a traceback, and the code of Ctrl-C or of work that was done before it came.
 
-    Only Python itself may show one, when it was not through with its own start: then there is no function of ours in it.
+    Only Python itself may show one, when it was not through with its own start: then there is no
+    function of ours in it.
     """
     assert run(["demo", "--keep", str(tmp_path / "demo.db"), "--json"]) == 0
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(tmp_path)}
@@ -158,14 +186,21 @@ def test_at_any_instant(arguments, tmp_path):
         for delay in range(0, 401, 40):
             command = [sys.executable, "-m", "evsched", *arguments]
             with subprocess.Popen(
-                command, env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+                command,
+                env=environment,
+                cwd=tmp_path,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
             ) as started:
                 time.sleep(delay / 1000)
                 started.send_signal(signal.SIGINT)
                 _, said = started.communicate(timeout=30)
             ours = any(sign in said for sign in (", in main", os.path.join("evsched", "cli")))  # noqa: PTH118 - a piece of one
             assert not ours, f"{delay} ms: {said}"
-            assert "Traceback" not in said or started.returncode == -signal.SIGINT, f"{delay} ms: {said}"
+            assert "Traceback" not in said or started.returncode == -signal.SIGINT, (
+                f"{delay} ms: {said}"
+            )
             assert started.returncode in {0, 130, -signal.SIGINT}, f"{delay} ms: {said}"
     finally:
         signal.signal(signal.SIGINT, heeded)

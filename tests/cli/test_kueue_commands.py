@@ -1,7 +1,8 @@
 """Kueue as its users see it: one installation with `evsched run`, in which partition 0 has queues.yaml and 1 Kueue manifests.
 
-The log is made once, by real processes, and everything that looks back is asked about it. The story: in both partitions somebody
-has to go for somebody more entitled; then a nominal quota is lowered, and the scheduler is killed before the delay has passed.
+The log is made once, by real processes, and everything that looks back is asked about it. The
+story: in both partitions somebody has to go for somebody more entitled; then a nominal quota is
+lowered, and the scheduler is killed before the delay has passed.
 """
 
 import contextlib
@@ -71,7 +72,10 @@ class Installation:
         """Tell the story."""
         scheduler = Running(self.folder, "run", "--partitions", "2", "--log", self.url)
         agents = [
-            Running(self.folder, "emulate", "--grace", "200ms", *self.on(number), name=f"agent-{number}") for number in (0, 1)
+            Running(
+                self.folder, "emulate", "--grace", "200ms", *self.on(number), name=f"agent-{number}"
+            )
+            for number in (0, 1)
         ]
         try:
             scheduler.start().wait_ready()
@@ -89,13 +93,23 @@ class Installation:
                 one.kill()
 
     def _preempt_in_both(self, scheduler):
-        assert run(["config", "apply", str(self.folder / "queues.yaml"), "--wait", *self.on(0)]) == 0
+        assert (
+            run(["config", "apply", str(self.folder / "queues.yaml"), "--wait", *self.on(0)]) == 0
+        )
         assert run(["config", "apply", str(self.manifests), "--wait", *self.on(1)]) == 0
         pods = [
-            {"type": "AskSubmitted", "ask": name, "application": queue, "queue": f"root.{queue}", "resources": {"vcore": 2000}}
+            {
+                "type": "AskSubmitted",
+                "ask": name,
+                "application": queue,
+                "queue": f"root.{queue}",
+                "resources": {"vcore": 2000},
+            }
             for name, queue in (("t1", "test"), ("t2", "test"), ("t3", "test"), ("p1", "prod"))
         ]
-        self.submit(0, {"type": "NodeRegistered", "node": "n1", "capacity": {"vcore": 6000}}, *pods[:3])
+        self.submit(
+            0, {"type": "NodeRegistered", "node": "n1", "capacity": {"vcore": 6000}}, *pods[:3]
+        )
         self.submit(0, pods[3])
         assert run(["submit", str(EXAMPLES / "kueue.jsonl"), "--wait", *self.on(1)]) == 0
         assert run(["submit", str(EXAMPLES / "kueue-lab.jsonl"), "--wait", *self.on(1)]) == 0
@@ -107,7 +121,11 @@ class Installation:
         return [event["ask"] for event in self.events(partition, "AllocationBound")]
 
     def _gone_for_quota(self):
-        told = {one["id"] for event in self.events(1, "QuotaPreemptionDecided") for one in event["victims"]}
+        told = {
+            one["id"]
+            for event in self.events(1, "QuotaPreemptionDecided")
+            for one in event["victims"]
+        }
         return [one for one in self.events(1, "AllocationReleased") if one["allocation"] in told]
 
 
@@ -126,10 +144,16 @@ def installation(tmp_path_factory):
 def test_both_families_preempt_in_one_installation(installation):
     """Each by its own rules, and both partitions verify."""
     (guarantee,) = installation.events(0, "PreemptionDecided")
-    assert (guarantee["ask"], guarantee["algorithm"], guarantee["node"]) == ("p1", "guarantee", "n1")
+    assert (guarantee["ask"], guarantee["algorithm"], guarantee["node"]) == (
+        "p1",
+        "guarantee",
+        "n1",
+    )
     (reclaim,) = installation.events(1, "PreemptionDecided")
     assert (reclaim["ask"], reclaim["algorithm"]) == ("lab-1", "classic")
-    assert [(one["queue"], one["reason"]) for one in reclaim["victims"]] == [("web", "InCohortReclamation")]
+    assert [(one["queue"], one["reason"]) for one in reclaim["victims"]] == [
+        ("web", "InCohortReclamation")
+    ]
     assert reclaim["victims"][0]["message"] == (
         "Preempted to accommodate a workload (UID: lab-1, JobUID: UNKNOWN) due to reclamation within the cohort; "
         "preemptor path: /company/science/research; preemptee path: /company/web"
@@ -189,8 +213,12 @@ def test_a_waiting_workload_is_told_which_quota_binds(installation, capsys):
         ("cohort/science", "", 0),
         ("cohort/company", "quota", 4000),
     ]
-    assert [(one["flavor"], one["mode"]) for one in found["flavors"]] == [("on-demand", "noCandidates")]
-    assert {one["subject"]: one["code"] for one in found["passed_over"]}["lab-1"] == "withinClusterQueue-priority"
+    assert [(one["flavor"], one["mode"]) for one in found["flavors"]] == [
+        ("on-demand", "noCandidates")
+    ]
+    assert {one["subject"]: one["code"] for one in found["passed_over"]}[
+        "lab-1"
+    ] == "withinClusterQueue-priority"
     assert run(["explain", "lab-2", "--at", bound, *installation.on(1)]) == 0
     shown = capsys.readouterr().out
     assert "2 too much (borrowing limit)" in shown
@@ -202,8 +230,14 @@ def test_a_victim_is_told_for_whom_why_and_what_the_quotas_were(installation, ca
     (victim,) = installation.events(1, "PreemptionDecided")[0]["victims"]
     (document,), _ = said("explain", victim["id"], *installation.on(1))
     (decision,) = document["decisions"]
-    assert (decision["for_ask"], decision["for_queue"], decision["identical"]) == ("lab-1", "research", True)
-    moved = {one["queue"]: (one["before"], one["after"], one["quota"]) for one in decision["shares"]}
+    assert (decision["for_ask"], decision["for_queue"], decision["identical"]) == (
+        "lab-1",
+        "research",
+        True,
+    )
+    moved = {
+        one["queue"]: (one["before"], one["after"], one["quota"]) for one in decision["shares"]
+    }
     assert moved == {
         "research": (0, 4000, 4000), "cohort/science": (0, 4000, 4000),
         "cohort/company": (8000, 10_000, 10_000), "web": (8000, 6000, 6000),
@@ -211,8 +245,12 @@ def test_a_victim_is_told_for_whom_why_and_what_the_quotas_were(installation, ca
     assert run(["explain", victim["id"], *installation.on(1)]) == 0
     assert "due to reclamation within the cohort" in " ".join(capsys.readouterr().out.split())
     spared = next(name for name in ("web-1", "web-2") if name != victim["id"])
-    (document,), _ = said("explain", spared, "--at", at_preemption(installation), *installation.on(1))
-    assert [(one["for_ask"], one["code"]) for one in document["spared"]] == [("lab-1", "not-reached")]
+    (document,), _ = said(
+        "explain", spared, "--at", at_preemption(installation), *installation.on(1)
+    )
+    assert [(one["for_ask"], one["code"]) for one in document["spared"]] == [
+        ("lab-1", "not-reached")
+    ]
 
 
 def test_what_if_and_plan_answer_for_quotas(installation, tmp_path, capsys):
@@ -225,12 +263,18 @@ def test_what_if_and_plan_answer_for_quotas(installation, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "below nominal quota" in shown
     assert "cpu from on-demand" in shown
-    (tmp_path / "ask.yaml").write_text("{ask: new, queue: lab/main, priority: 10, resources: {cpu: '1'}}")
+    (tmp_path / "ask.yaml").write_text(
+        "{ask: new, queue: lab/main, priority: 10, resources: {cpu: '1'}}"
+    )
     (planned,), code = said("plan", str(tmp_path / "ask.yaml"), *installation.on(1))
     assert (planned["outcome"], code) == ("preempts", 0)
-    assert [(one["id"], one["reason"]) for one in planned["victims"]] == [("lab-1", "InClusterQueue")]
+    assert [(one["id"], one["reason"]) for one in planned["victims"]] == [
+        ("lab-1", "InClusterQueue")
+    ]
     podsets = "[{name: driver, resources: {cpu: 500m}}, {name: workers, resources: {cpu: '3'}}]"
-    (tmp_path / "ask.yaml").write_text(f"{{ask: new, queue: lab/main, priority: 10, podsets: {podsets}}}")
+    (tmp_path / "ask.yaml").write_text(
+        f"{{ask: new, queue: lab/main, priority: 10, podsets: {podsets}}}"
+    )
     (planned,), code = said("plan", str(tmp_path / "ask.yaml"), *installation.on(1))
     assert (planned["outcome"], code) == ("preempts", 0)
     (tmp_path / "ask.yaml").write_text("{ask: new, queue: web, resources: {gpu: 1}}")
@@ -244,12 +288,19 @@ def test_audits_bisection_and_differences(installation, tmp_path, capsys):
     model = str(tmp_path / "audit.db")
     assert run(["project", "rebuild", "--db", model, *installation.on(1)]) == 0
     rows, _ = said("audit", "who-preempted", "--queue", "web", "--db", model, *installation.on(1))
-    assert [(one["for_ask"], one["reason"]) for one in rows if one["for_ask"]] == [("lab-1", "InCohortReclamation")]
+    assert [(one["for_ask"], one["reason"]) for one in rows if one["for_ask"]] == [
+        ("lab-1", "InCohortReclamation")
+    ]
     assert sum(one["kind"] == "quota" for one in rows) == 2
     assert run(["bisect", "queue web usage.on-demand/cpu > 6", *installation.on(1)]) == 0
     assert "web-4" in capsys.readouterr().out
     changes, _ = said("diff", "start", "end", "--only", "queues", *installation.on(1))
-    assert {one["key"] for one in changes} == {"cohort/company", "cohort/science", "research", "web"}
+    assert {one["key"] for one in changes} == {
+        "cohort/company",
+        "cohort/science",
+        "research",
+        "web",
+    }
     (change,), code = said("config", "diff", str(installation.manifests), str(installation.lowered))
     assert code == 1
     assert "nominalQuota 6 → 2" in json.dumps(change, ensure_ascii=False) or change["changed"]
@@ -264,7 +315,9 @@ def test_a_difference_says_that_a_quota_will_be_enforced(installation, tmp_path,
     assert run(["config", "diff", str(lower), *installation.on(1)]) == 1
     shown = capsys.readouterr().out
     assert "ClusterQueue web: quota on-demand/cpu.nominalQuota 2 → 1" in shown
-    assert "queue web: quota enforcement starts: nominal quota was lowered; enforced after 3s" in shown
+    assert (
+        "queue web: quota enforcement starts: nominal quota was lowered; enforced after 3s" in shown
+    )
 
 
 def test_an_anonymised_log_verifies_and_names_nobody(installation, tmp_path):
@@ -274,7 +327,11 @@ def test_an_anonymised_log_verifies_and_names_nobody(installation, tmp_path):
     (found,), code = said("verify", "--log", path)
     assert (code, found["difference"]) == (0, None)
     text = Path(path).read_text()
-    assert not [name for name in ("research", "company", "science", "on-demand", "lab-1", "web") if name in text]
+    assert not [
+        name
+        for name in ("research", "company", "science", "on-demand", "lab-1", "web")
+        if name in text
+    ]
 
 
 def test_manifests_are_taken_one_by_one_and_as_a_folder(installation, tmp_path, capsys):
@@ -282,11 +339,21 @@ def test_manifests_are_taken_one_by_one_and_as_a_folder(installation, tmp_path, 
     files = [str(path) for path in sorted(installation.manifests.iterdir())]
     assert run(["config", "check", *files]) == 0
     assert run(["config", "check", str(installation.manifests)]) == 0
-    assert capsys.readouterr().out.splitlines() == ["partition default: valid (2 ClusterQueues, 1 Cohort)"] * 2
+    assert (
+        capsys.readouterr().out.splitlines()
+        == ["partition default: valid (2 ClusterQueues, 1 Cohort)"] * 2
+    )
     assert run(["config", "check", files[-1]]) == 0
-    assert "queues.yaml:16 spec.resourceGroups[0].flavors[0].name: ClusterQueue research: " in capsys.readouterr().err
+    assert (
+        "queues.yaml:16 spec.resourceGroups[0].flavors[0].name: ClusterQueue research: "
+        in capsys.readouterr().err
+    )
     wrong = tmp_path / "wrong.yaml"
-    wrong.write_text((installation.manifests / "queues.yaml").read_text().replace("quota-preemption-delay", "quota-delay"))
+    wrong.write_text(
+        (installation.manifests / "queues.yaml")
+        .read_text()
+        .replace("quota-preemption-delay", "quota-delay")
+    )
     assert run(["config", "check", files[0], str(wrong)]) == 1
     assert "found the unknown annotation 'evsched.io/quota-delay'" in capsys.readouterr().err
 
@@ -294,6 +361,10 @@ def test_manifests_are_taken_one_by_one_and_as_a_folder(installation, tmp_path, 
 def test_preempted_workloads_come_again_as_they_were(installation):
     """The emulated agent re-creates a workload in the queue that it named, so that both sides of the circle close."""
     released = {one["allocation"] for one in installation.events(1, "AllocationReleased")}
-    again = {one["ask"].partition("~")[0]: one for one in installation.events(1, "AskSubmitted") if "~" in one["ask"]}
+    again = {
+        one["ask"].partition("~")[0]: one
+        for one in installation.events(1, "AskSubmitted")
+        if "~" in one["ask"]
+    }
     assert set(again) == released
     assert {one["queue"] for one in again.values()} == {"web"}

@@ -29,7 +29,14 @@ partitions:
 """
 QUEUES_FILE = str(Path(__file__).parents[2] / "docs" / "examples" / "queues.yaml")
 NODE = {"type": "NodeRegistered", "node": "n1", "capacity": {"vcore": 4000}, "proposal": "p1"}
-ASK = {"type": "AskSubmitted", "ask": "t1", "application": "x", "queue": "root.a", "resources": {"vcore": 1000}, "proposal": "p2"}
+ASK = {
+    "type": "AskSubmitted",
+    "ask": "t1",
+    "application": "x",
+    "queue": "root.a",
+    "resources": {"vcore": 1000},
+    "proposal": "p2",
+}
 
 
 @pytest.fixture
@@ -59,7 +66,9 @@ def lead(url):
             proposals = await streams.inbox.read(leadership.head.inbox_next)
             moment = leadership.stamp(1_000_000)
             inbox_next = proposals[-1].position + 1 if proposals else leadership.head.inbox_next
-            await leadership.append_step(engine.step(moment, proposals), time=moment, decided=True, inbox_next=inbox_next)
+            await leadership.append_step(
+                engine.step(moment, proposals), time=moment, decided=True, inbox_next=inbox_next
+            )
 
     return lambda: asyncio.run(one_step())
 
@@ -70,7 +79,9 @@ def lines(tmp_path):
 
     def write(*documents):
         path = tmp_path / "inputs.jsonl"
-        path.write_text("".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in documents))
+        path.write_text(
+            "".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in documents)
+        )
         return str(path)
 
     return write
@@ -104,7 +115,13 @@ def test_a_broken_line_sends_nothing_and_is_numbered(url, lines, capsys):
 
 def test_a_line_without_an_id_gets_one(url, lines, capsys):
     """So that its answer can be found."""
-    run(["submit", "--json", lines({"type": "NodeRemoved", "node": "n"}, "", {"type": "NodeRemoved", "node": "n"})])
+    run(
+        [
+            "submit",
+            "--json",
+            lines({"type": "NodeRemoved", "node": "n"}, "", {"type": "NodeRemoved", "node": "n"}),
+        ]
+    )
     found = [one["proposal"] for one in shown(capsys)]
     assert len(set(found)) == 2
     assert all(name.startswith("submit:") for name in found)
@@ -132,7 +149,9 @@ def test_the_log_is_shown_event_by_event(filled, capsys):
     assert run(["log", "show", "--json"]) == 0
     events = [one["event"] for one in shown(capsys)]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
-    assert {"LeaderStarted", "ConfigurationApplied", "AllocationBound", "InputRejected"} <= {event["type"] for event in events}
+    assert {"LeaderStarted", "ConfigurationApplied", "AllocationBound", "InputRejected"} <= {
+        event["type"] for event in events
+    }
     assert run(["log", "show", "--type", "AllocationBound"]) == 0
     assert "AllocationBound ask=t1 node=n1" in capsys.readouterr().out
     assert run(["log", "show", "--json", "--from", "2", "--to", "3"]) == 0
@@ -151,7 +170,14 @@ def test_moments_in_events_are_shown_as_times(capsys):
 
 def test_what_was_refused_does_not_speak_to_a_terminal(filled, lead, lines, capsys):
     """A refused proposal stands in the log as it came, with its control characters; people see none of them."""
-    run(["submit", lines(NODE | {"proposal": "p9", "node": "\u009b31m", "labels": {"\u202e": "\u009b31m"}})])
+    run(
+        [
+            "submit",
+            lines(
+                NODE | {"proposal": "p9", "node": "\u009b31m", "labels": {"\u202e": "\u009b31m"}}
+            ),
+        ]
+    )
     lead()
     capsys.readouterr()
     assert run(["log", "show", "--type", "InputRejected"]) == 0
@@ -195,11 +221,22 @@ def test_a_log_that_holds_together_is_said_to(filled, capsys):
 
 def test_an_import_goes_on_where_it_stopped(url, lead, tmp_path, capsys):
     """What the log or the inbox holds is not proposed again."""
-    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn-0,32000,1024,1,V100\n")
+    (tmp_path / "nodes.csv").write_text(
+        "sn,cpu_milli,memory_mib,gpu,model\nn-0,32000,1024,1,V100\n"
+    )
     head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
-    rows = "".join(f"p-{number},1000,16,1,100,,LS,Running,{number},700,200\n" for number in range(4))
+    rows = "".join(
+        f"p-{number},1000,16,1,100,,LS,Running,{number},700,200\n" for number in range(4)
+    )
     (tmp_path / "pods.csv").write_text(head + rows)
-    call = ["import", "openb", str(tmp_path / "nodes.csv"), str(tmp_path / "pods.csv"), "--json", "--apply-queues"]
+    call = [
+        "import",
+        "openb",
+        str(tmp_path / "nodes.csv"),
+        str(tmp_path / "pods.csv"),
+        "--json",
+        "--apply-queues",
+    ]
     assert run([*call, "--limit", "2"]) == 0
     assert shown(capsys) == [{"proposed": 8, "known": 0}]
     lead()
@@ -228,7 +265,9 @@ def test_addresses_that_lead_nowhere(tmp_path, capsys):
     assert run(["status", "--log", "ftp://x/y"]) == 2
     assert run(["status", "--log", f"sqlite:///{tmp_path}/none.db"]) == 3
     assert run(["status", "--log", f"{tmp_path}/none.jsonl"]) == 3
-    assert run(["status", "--log", "kafka://localhost:1/x", "--kafka-protocol", "CARRIER_PIGEON"]) == 2
+    assert (
+        run(["status", "--log", "kafka://localhost:1/x", "--kafka-protocol", "CARRIER_PIGEON"]) == 2
+    )
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -265,7 +304,10 @@ def test_an_event_that_cannot_stand_there_is_damage(command, url, capsys, monkey
 
     asyncio.run(impossible())
     assert run(command) == 3
-    assert "damaged at position 1: event 2, NodeRemoved, cannot follow what came before it" in capsys.readouterr().err
+    assert (
+        "damaged at position 1: event 2, NodeRemoved, cannot follow what came before it"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_default_log_lies_where_the_platform_keeps_data(monkeypatch, tmp_path):
@@ -283,10 +325,13 @@ def test_the_default_log_lies_where_the_platform_keeps_data(monkeypatch, tmp_pat
 def test_ctrl_c_ends_what_never_ends_by_itself(filled, arguments, monkeypatch):
     """With code 130 and one line, without a traceback; what there was to say was said before, through a pipe too."""
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    # A shell lets what it starts in the background ignore the signal, and so would the test's own child.
+    # A shell lets what it starts in the background ignore the signal, and so would the test's own
+    # child.
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code = f"{heed}; from evsched.cli.main import main; main({arguments!r})"
-    running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     told = running.stdout if arguments[0] == "log" else running.stderr
     try:
         assert select([told], [], [], 20)[0], "nothing was said"

@@ -56,7 +56,12 @@ def test_what_is_imported_is_the_same_log(log, tmp_path, capsys):
         assert run(["log", "check", "--json", "--decide", "--log", address]) == 0
         reports.append(document(capsys))
     assert reports[0] == reports[1]
-    assert (reports[0]["events"], len(reports[0]["terms"]), reports[0]["digests"], reports[0]["ignored"]) == (35, 2, 3, 0)
+    assert (
+        reports[0]["events"],
+        len(reports[0]["terms"]),
+        reports[0]["digests"],
+        reports[0]["ignored"],
+    ) == (35, 2, 3, 0)
     kept = reports[0]["hash"]
     assert run(["verify", "--log", url, "--known", kept]) == 0
     assert run(["log", "check", "--log", url, "--known", "0" * 32, "--known", kept]) == 3
@@ -83,7 +88,10 @@ def test_a_log_that_is_no_beginning_of_the_file_takes_nothing(log, tmp_path, cap
     write(url, [whole[0], whole[2]])
     write(log[0], [whole[1]])
     last = len(whole) + 1
-    for address, said in ((url, "record 2 at position 1 has hash "), (log[0], f"record {last} at position {last - 1} has hash ")):
+    for address, said in (
+        (url, "record 2 at position 1 has hash "),
+        (log[0], f"record {last} at position {last - 1} has hash "),
+    ):
         before = records(address)
         assert run(["log", "import", log[1], "--log", address]) == 2
         err = capsys.readouterr().err
@@ -95,7 +103,10 @@ def test_a_log_that_is_no_beginning_of_the_file_takes_nothing(log, tmp_path, cap
 def test_an_import_that_fails_on_the_way_says_what_to_do(log, tmp_path, capsys, monkeypatch):
     """Whether there was no room or no answer: the same command goes on."""
     url = f"sqlite:///{tmp_path / 'half.db'}"
-    append, faults = SqliteLog.append, [None, None, LogFull("half.db", "no"), None, OutcomeUnknown("half.db", "no answer")]
+    append, faults = (
+        SqliteLog.append,
+        [None, None, LogFull("half.db", "no"), None, OutcomeUnknown("half.db", "no answer")],
+    )
 
     async def failing(self, data):
         fault = faults.pop(0) if faults else None

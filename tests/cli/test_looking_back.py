@@ -27,6 +27,7 @@ def log(tmp_path_factory):
 @pytest.fixture(scope="module")
 def forged(tmp_path_factory):
     """Return an exported log in which a victim was exchanged and all hashes made anew."""
+
     def forge(event):
         if isinstance(event, v.PreemptionDecided):
             return replace(event, victims=(replace(event.victims[0], id="test-2"),))
@@ -77,7 +78,9 @@ def test_verify_of_a_damaged_log_exits_3_and_says_where(forged, tmp_path, capsys
     assert run(["verify", "--log", str(tmp_path / "none.jsonl")]) == 3
 
 
-@pytest.mark.parametrize("view", ["queues", "nodes", "apps", "asks", "allocations", "timers", "config"])
+@pytest.mark.parametrize(
+    "view", ["queues", "nodes", "apps", "asks", "allocations", "timers", "config"]
+)
 def test_every_view_is_shown_at_any_moment(log, view, capsys):
     """As a table and as JSON, by seq and by time before the end, which begins with a hyphen."""
     assert run(["at", "-16s", view, "--log", log]) == 0
@@ -128,7 +131,9 @@ def test_bisect_finds_the_first_event_and_shows_what_was_around_it(log, forged, 
     assert run(["bisect", "digest", "--log", log]) == 2
 
 
-def test_everything_works_on_kafka_too(kafka_bootstrap, kafka_topic_name, tmp_path, monkeypatch, capsys):
+def test_everything_works_on_kafka_too(
+    kafka_bootstrap, kafka_topic_name, tmp_path, monkeypatch, capsys
+):
     """The log is the same there: verify, time travel, the read model, an export and an import."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     path = written_to(tmp_path / "story.jsonl", story())

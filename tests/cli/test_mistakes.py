@@ -18,49 +18,173 @@ MODEL = ["--log", "demo.db", "--db", "model.db"]
 BACKWARDS = ["--from", "30", "--to", "20", *MODEL]
 MISTAKES = {
     "a command that is not there": (["stauts"], 2, 'Did you mean "status"'),
-    "a log that is not there": (["status", "--log", "nope.db"], 3, "nope.db: does not exist, create it first (`evsched run`"),
-    "an address of no kind": (["status", "--log", "nope"], 2, "--log nope: not understood, expected kafka://"),
-    "a broker that is not there": (["status", "--log", "kafka://127.0.0.1:9/x"], 3, "stream x-log: unreachable"),
+    "a log that is not there": (
+        ["status", "--log", "nope.db"],
+        3,
+        "nope.db: does not exist, create it first (`evsched run`",
+    ),
+    "an address of no kind": (
+        ["status", "--log", "nope"],
+        2,
+        "--log nope: not understood, expected kafka://",
+    ),
+    "a broker that is not there": (
+        ["status", "--log", "kafka://127.0.0.1:9/x"],
+        3,
+        "stream x-log: unreachable",
+    ),
     "a certificate that is not there": (
-        ["status", "--log", "kafka://127.0.0.1:9/x", "--kafka-protocol", "SSL", "--kafka-ca-file", "nope.pem"],
+        [
+            "status",
+            "--log",
+            "kafka://127.0.0.1:9/x",
+            "--kafka-protocol",
+            "SSL",
+            "--kafka-ca-file",
+            "nope.pem",
+        ],
         2,
         "credentials nope.pem: cannot be read: No such file",
     ),
-    "an exported log that is none": (["verify", "--log", "text.jsonl"], 3, "line 1 of the file is not the beginning"),
+    "an exported log that is none": (
+        ["verify", "--log", "text.jsonl"],
+        3,
+        "line 1 of the file is not the beginning",
+    ),
     "a text for a log": (["status", "--log", "text.db"], 3, "text.db: SQLITE_NOTADB"),
-    "a read model for a log": (["status", "--log", "model.db"], 3, "this is another program's file, or a read model"),
-    "nobody of that name": (["explain", "nobody", "--log", "demo.db"], 1, "nothing is called nobody"),
-    "a moment that is none": (["at", "yesterday", "--log", "demo.db"], 2, "moment 'yesterday': expected a seq"),
-    "an event that is still to come": (["at", "999", "--log", "demo.db"], 0, "event 999: the log does not go that far yet"),
-    "a slip in an event type": (["log", "show", "--type", "NodeRemove", "--log", "demo.db"], 2, "did you mean NodeRemoved?"),
-    "an event type of no kind": (["log", "show", "--type", "x", "--log", "demo.db"], 2, "expected one of AllocationBound, "),
-    "an expression that is none": (["bisect", "ask foo", "--log", "demo.db"], 2, "expression: found 'ask foo', expected"),
+    "a read model for a log": (
+        ["status", "--log", "model.db"],
+        3,
+        "this is another program's file, or a read model",
+    ),
+    "nobody of that name": (
+        ["explain", "nobody", "--log", "demo.db"],
+        1,
+        "nothing is called nobody",
+    ),
+    "a moment that is none": (
+        ["at", "yesterday", "--log", "demo.db"],
+        2,
+        "moment 'yesterday': expected a seq",
+    ),
+    "an event that is still to come": (
+        ["at", "999", "--log", "demo.db"],
+        0,
+        "event 999: the log does not go that far yet",
+    ),
+    "a slip in an event type": (
+        ["log", "show", "--type", "NodeRemove", "--log", "demo.db"],
+        2,
+        "did you mean NodeRemoved?",
+    ),
+    "an event type of no kind": (
+        ["log", "show", "--type", "x", "--log", "demo.db"],
+        2,
+        "expected one of AllocationBound, ",
+    ),
+    "an expression that is none": (
+        ["bisect", "ask foo", "--log", "demo.db"],
+        2,
+        "expression: found 'ask foo', expected",
+    ),
     "a scenario that is not there": (["simulate", "nope.yaml"], 2, "nope.yaml: No such file"),
-    "a configuration not there": (["whatif", "--config", "nope.yaml", "--log", "demo.db"], 2, "nope.yaml: cannot be read"),
-    "a configuration of the other kind": (["whatif", "--config", str(KUEUE), "--log", "demo.db"], 2, "would be refused: "),
-    "an ask that is not there": (["plan", "nope.yaml", "--log", "demo.db"], 2, "ask nope.yaml: No such file"),
+    "a configuration not there": (
+        ["whatif", "--config", "nope.yaml", "--log", "demo.db"],
+        2,
+        "nope.yaml: cannot be read",
+    ),
+    "a configuration of the other kind": (
+        ["whatif", "--config", str(KUEUE), "--log", "demo.db"],
+        2,
+        "would be refused: ",
+    ),
+    "an ask that is not there": (
+        ["plan", "nope.yaml", "--log", "demo.db"],
+        2,
+        "ask nope.yaml: No such file",
+    ),
     "proposals that are none": (["submit", "text.jsonl", "--log", "demo.db"], 2, "text.jsonl:1: "),
-    "an audit without a read model": (["audit", "who-preempted", "--log", "demo.db"], 2, "evsched project rebuild"),
-    "an empty cluster partition": (["verify", "--partition", "7", "--log", "demo.db"], 1, "is empty, so nothing was verified"),
-    "a check of an empty cluster partition": (["log", "check", "--partition", "7", "--log", "demo.db"], 1, "nothing was checked"),
-    "a what-if of nothing": (["whatif", "--config", QUEUES, "--from", "end", "--log", "demo.db"], 2, "nothing happens"),
+    "an audit without a read model": (
+        ["audit", "who-preempted", "--log", "demo.db"],
+        2,
+        "evsched project rebuild",
+    ),
+    "an empty cluster partition": (
+        ["verify", "--partition", "7", "--log", "demo.db"],
+        1,
+        "is empty, so nothing was verified",
+    ),
+    "a check of an empty cluster partition": (
+        ["log", "check", "--partition", "7", "--log", "demo.db"],
+        1,
+        "nothing was checked",
+    ),
+    "a what-if of nothing": (
+        ["whatif", "--config", QUEUES, "--from", "end", "--log", "demo.db"],
+        2,
+        "nothing happens",
+    ),
     "a what-if without queues": (
         ["whatif", "--config", QUEUES, "--from", "start", "--to", "1", "--log", "demo.db"],
         2,
         "was not tried: in this part of the log no configuration is in force",
     ),
-    "a past that ends before it begins": (["audit", "waiting-times", *BACKWARDS], 2, "--from 30: comes after --to 20"),
-    "no row at all": (["audit", "who-preempted", "--limit", "0", *MODEL], 2, "--limit: found 0, expected 1 to "),
-    "more rows than can be counted": (["audit", "who-preempted", "--limit", "9" * 30, *MODEL], 2, "expected 1 to "),
-    "two forms of an answer": (["audit", "who-preempted", "--json", "--csv", *MODEL], 2, "found both, expected one of them"),
+    "a past that ends before it begins": (
+        ["audit", "waiting-times", *BACKWARDS],
+        2,
+        "--from 30: comes after --to 20",
+    ),
+    "no row at all": (
+        ["audit", "who-preempted", "--limit", "0", *MODEL],
+        2,
+        "--limit: found 0, expected 1 to ",
+    ),
+    "more rows than can be counted": (
+        ["audit", "who-preempted", "--limit", "9" * 30, *MODEL],
+        2,
+        "expected 1 to ",
+    ),
+    "two forms of an answer": (
+        ["audit", "who-preempted", "--json", "--csv", *MODEL],
+        2,
+        "found both, expected one of them",
+    ),
     "the life of nobody": (["audit", "life-of", *MODEL], 2, "question life-of: expected --of"),
-    "an export to no folder": (["log", "export", "no/x.jsonl", "--log", "demo.db"], 2, "no/x.jsonl: the folder does not exist"),
-    "an import of what can be read once": (["log", "import", "/dev/null", "--log", "x.db"], 2, "can be read only once"),
-    "a read model over its log": (["project", "rebuild", "--log", "demo.db", "--db", "demo.db"], 2, "demo.db: is a log"),
-    "a read model within its log": (["project", "run", "--log", "demo.db", "--db", "demo.db"], 2, "demo.db: is a log"),
-    "a read model over a text": (["project", "rebuild", "--log", "demo.db", "--db", "text.db"], 2, "text.db: is no database"),
-    "an audit of a log": (["audit", "who-preempted", "--log", "demo.db", "--db", "demo.db"], 2, "demo.db"),
-    "a partition of no number": (["status", "--partition", "-3", "--log", "demo.db"], 2, "--partition: found -3, expected 0"),
+    "an export to no folder": (
+        ["log", "export", "no/x.jsonl", "--log", "demo.db"],
+        2,
+        "no/x.jsonl: the folder does not exist",
+    ),
+    "an import of what can be read once": (
+        ["log", "import", "/dev/null", "--log", "x.db"],
+        2,
+        "can be read only once",
+    ),
+    "a read model over its log": (
+        ["project", "rebuild", "--log", "demo.db", "--db", "demo.db"],
+        2,
+        "demo.db: is a log",
+    ),
+    "a read model within its log": (
+        ["project", "run", "--log", "demo.db", "--db", "demo.db"],
+        2,
+        "demo.db: is a log",
+    ),
+    "a read model over a text": (
+        ["project", "rebuild", "--log", "demo.db", "--db", "text.db"],
+        2,
+        "text.db: is no database",
+    ),
+    "an audit of a log": (
+        ["audit", "who-preempted", "--log", "demo.db", "--db", "demo.db"],
+        2,
+        "demo.db",
+    ),
+    "a partition of no number": (
+        ["status", "--partition", "-3", "--log", "demo.db"],
+        2,
+        "--partition: found -3, expected 0",
+    ),
     "a folder that is a file": (["demo", "--keep", "text.db/x.db"], 2, "text.db"),
 }
 
@@ -81,7 +205,11 @@ def folder(demo_log, tmp_path, monkeypatch, capsys):
     shutil.copy(demo_log, "demo.db")
     for name in ("text.jsonl", "text.db"):
         (tmp_path / name).write_text("no such thing\n" * 100)
-    assert run(["project", "rebuild", *MODEL]) == run(["log", "export", "demo.jsonl", "--log", "demo.db"]) == 0
+    assert (
+        run(["project", "rebuild", *MODEL])
+        == run(["log", "export", "demo.jsonl", "--log", "demo.db"])
+        == 0
+    )
     capsys.readouterr()
     return tmp_path
 
@@ -119,7 +247,9 @@ def broken() -> None:
 def in_a_shell(folder: Path, arguments: list[str], rest: str) -> subprocess.CompletedProcess[str]:
     """Run a real process in a shell, with what the shell does to its output; the code is that of the process."""
     where = [] if "--help" in arguments else ["--log", "demo.db"]
-    command = " ".join([sys.executable, "-c", "'from evsched.cli.main import main; main()'", *arguments, *where])
+    command = " ".join(
+        [sys.executable, "-c", "'from evsched.cli.main import main; main()'", *arguments, *where]
+    )
     environment = {**os.environ, "PYTHONPATH": str(Path(main.__file__).parents[2])}
     environment.pop("PYTHONUNBUFFERED", None)
     return subprocess.run(

@@ -16,7 +16,10 @@ from tests.kafka.broker import KafkaBroker
 from tests.kafka.properties import sasl_plain
 from tests.service.running import Running
 
-USERS = {name: f"{name}-password" for name in ("admin", "scheduler", "producer", "client", "importer", "auditor")}
+USERS = {
+    name: f"{name}-password"
+    for name in ("admin", "scheduler", "producer", "client", "importer", "auditor")
+}
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:admin",
@@ -27,7 +30,9 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 async def granted(bootstrap: str, name: str) -> None:
     """Give each role what the README's table says."""
     names = topic_names(name)
-    login = KafkaSecurity(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="admin", password=USERS["admin"])
+    login = KafkaSecurity(
+        protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="admin", password=USERS["admin"]
+    )
     client = AIOKafkaAdminClient(**KafkaAccess(bootstrap=bootstrap, security=login).options())
     await client.start()
     for topic in (names.log, names.heartbeat):
@@ -46,7 +51,11 @@ async def granted(bootstrap: str, name: str) -> None:
 
 @pytest.mark.serial
 def test_each_role_works_with_its_rights_alone(
-    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str, tmp_path: Path, monkeypatch, capsys
+    own_kafka: Callable[..., KafkaBroker],
+    kafka_topic_name: str,
+    tmp_path: Path,
+    monkeypatch,
+    capsys,
 ) -> None:
     """Commands of a role do their work; an auditor's proposal is refused with code 3 and the topic's name."""
     broker = own_kafka(sasl_plain(USERS) | AUTHORIZER)
@@ -73,9 +82,18 @@ def test_each_role_works_with_its_rights_alone(
         be("client")
         assert run(["submit", str(EXAMPLES / "pods.jsonl"), "--wait"]) == 0
         be("importer")
-        assert run(["import", "openb", str(EXAMPLES / "nodes.csv"), str(EXAMPLES / "pods.csv")]) == 0
+        assert (
+            run(["import", "openb", str(EXAMPLES / "nodes.csv"), str(EXAMPLES / "pods.csv")]) == 0
+        )
         be("auditor")
-        for command in (["status"], ["verify"], ["at", "end"], ["explain", "web-1"], ["log", "show"], ["log", "check"]):
+        for command in (
+            ["status"],
+            ["verify"],
+            ["at", "end"],
+            ["explain", "web-1"],
+            ["log", "show"],
+            ["log", "check"],
+        ):
             assert run(command) == 0, command
         assert run(["project", "rebuild"]) == 0
         capsys.readouterr()

@@ -12,7 +12,10 @@ from evsched.cli.main import COMMANDS, run
 SCENARIO = {
     "scenario": 1,
     "name": "one ask",
-    "config": {"format": "yunikorn", "queues": {"partitions": [{"name": "default", "queues": [{"name": "a"}]}]}},
+    "config": {
+        "format": "yunikorn",
+        "queues": {"partitions": [{"name": "default", "queues": [{"name": "a"}]}]},
+    },
     "nodes": [{"name": "n", "capacity": {"vcore": 1000}}],
     "pending": [{"id": "one", "application": "x", "queue": "root.a", "resources": {"vcore": 1000}}],
     "expect": {"bound": [{"ask": "one"}]},
@@ -117,12 +120,16 @@ def test_every_command_explains_itself_with_an_example(capsys):
             for inner in getattr(import_module(module), variable):
                 if not inner.startswith("-"):
                     assert run([name, inner, "--help"]) == 0
-                    assert f"evsched {name} {inner}" in capsys.readouterr().out.partition("Example")[2], inner
+                    assert (
+                        f"evsched {name} {inner}" in capsys.readouterr().out.partition("Example")[2]
+                    ), inner
 
 
 def test_simulate_starts_without_brokers_and_databases():
     """It is called often and for small things, so it does not import what only a service needs."""
     code = "import sys; from evsched.cli.main import run; run(['simulate', '--json', 'missing.json']); print(sorted(sys.modules))"
-    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    modules = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     for heavy in ("aiokafka", "aiosqlite", "structlog", "asyncio.runners"):
         assert f"'{heavy}'" not in modules, heavy

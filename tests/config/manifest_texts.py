@@ -32,9 +32,8 @@ def faults(text: str) -> list[str]:
 
 def queue(spec: str, *, version: str = "v1beta2", metadata: str = "{name: a}") -> str:
     """Return a ClusterQueue whose spec begins in the fifth line."""
-    return (
-        f"apiVersion: kueue.x-k8s.io/{version}\nkind: ClusterQueue\nmetadata: {metadata}\nspec:\n{textwrap.indent(spec, '  ')}\n"
-    )
+    head = f"apiVersion: kueue.x-k8s.io/{version}\nkind: ClusterQueue\nmetadata: {metadata}\n"
+    return f"{head}spec:\n{textwrap.indent(spec, '  ')}\n"
 
 
 def cohort(spec: str, name: str = "a", version: str = "v1beta2") -> str:

@@ -66,7 +66,10 @@ def test_nodes_know_their_place():
 def test_several_documents():
     """Each document is a tree of its own; empty ones are left out."""
     documents = parse_yaml("---\na: 1\n---\n---\n# nothing\n---\nb: 2\n", "f")
-    assert [plain(document) for document in documents] == [{"a": ("integer", "1")}, {"b": ("integer", "2")}]
+    assert [plain(document) for document in documents] == [
+        {"a": ("integer", "1")},
+        {"b": ("integer", "2")},
+    ]
     assert documents[1].fields["b"].line == 7
 
 
@@ -107,7 +110,8 @@ def test_refused(text, line, words):
 def test_laughter_is_short():
     """A few lines that stand for a billion nodes are refused at the first anchor."""
     lines = ["a: &a [x, x, x, x, x, x, x, x, x]"] + [
-        f"{c}: &{c} [{', '.join([f'*{p}'] * 9)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True)
+        f"{c}: &{c} [{', '.join([f'*{p}'] * 9)}]"
+        for p, c in zip("abcdefgh", "bcdefghi", strict=True)
     ]
     with pytest.raises(ConfigurationError, match="anchor"):
         parse_yaml("\n".join(lines), "f")
@@ -161,7 +165,10 @@ json_values = st.recursive(
     | st.booleans()
     | st.integers(-(10**20), 10**20)
     | st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc.", min_size=1, max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text("abc.", min_size=1, max_size=3), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 

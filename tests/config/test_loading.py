@@ -30,7 +30,10 @@ def test_json_file(tmp_path):
     """JSON is read like YAML, with its lines."""
     path = tmp_path / "queues.json"
     path.write_text('{"partitions": [\n {"queues": [{"name": true}]}]}')
-    with pytest.raises(ConfigurationError, match=r"queues.json:2 partitions\[0\].queues\[0\].name: found the boolean true"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"queues.json:2 partitions\[0\].queues\[0\].name: found the boolean true",
+    ):
         load([str(path)])
 
 
@@ -61,7 +64,10 @@ def test_byte_order_mark(tmp_path):
         (b"a" * (MAX_BYTES + 1), "found more than 262144 bytes"),
         (b"", "found neither partitions"),
         (b"a: [", "is no YAML"),
-        (QUEUES.encode() + b"---\n" + COHORT.format("a").encode(), "found a queues.yaml beside other documents"),
+        (
+            QUEUES.encode() + b"---\n" + COHORT.format("a").encode(),
+            "found a queues.yaml beside other documents",
+        ),
     ],
 )
 def test_file_refused(tmp_path, data, words):
@@ -92,7 +98,9 @@ def test_faults_of_all_files_are_told(tmp_path):
 
 def test_unknown_format():
     """Only two formats are known."""
-    with pytest.raises(ConfigurationError, match="config format: found 'slurm', expected yunikorn or kueue"):
+    with pytest.raises(
+        ConfigurationError, match="config format: found 'slurm', expected yunikorn or kueue"
+    ):
         from_mapping("slurm", {})
 
 
@@ -110,13 +118,25 @@ def test_fault_as_text(fault, text):
     assert str(fault) == text
 
 
-@pytest.mark.cases("yunikorn/designed", "yunikorn/observed", "yunikorn/random", "kueue/decisions", "kueue/cycles", "kueue/random")
+@pytest.mark.cases(
+    "yunikorn/designed",
+    "yunikorn/observed",
+    "yunikorn/random",
+    "kueue/decisions",
+    "kueue/cycles",
+    "kueue/random",
+)
 def test_shared_scenarios_load(shared_case):
     """Every configuration of every scenario is accepted, and breaks no rule as an event either."""
     scenario = json.loads(shared_case.read_text())
-    configs = [scenario["config"], *(step["config"] for step in scenario.get("steps", []) if "config" in step)]
+    configs = [
+        scenario["config"],
+        *(step["config"] for step in scenario.get("steps", []) if "config" in step),
+    ]
     for config in configs:
-        loaded = load_mapping(config["format"], config["queues" if config["format"] == "yunikorn" else "objects"])
+        loaded = load_mapping(
+            config["format"], config["queues" if config["format"] == "yunikorn" else "objects"]
+        )
         assert loaded.configurations
         assert all(rules.problems(spec) == () for spec in loaded.configurations)
 
@@ -162,7 +182,12 @@ words = st.sampled_from(
     ]
 )
 documents = st.recursive(
-    words | st.none() | st.booleans() | st.integers(-5, 10**20) | st.floats(allow_nan=False) | st.text(max_size=5),
+    words
+    | st.none()
+    | st.booleans()
+    | st.integers(-5, 10**20)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=5),
     max_leaves=25,
 )
@@ -184,7 +209,12 @@ def test_any_queues_are_loaded_or_refused(queues, rest):
     """The same below the keys that every document has."""
     document = {"partitions": [{"queues": queues, "placementrules": rest, "limits": rest}]}
     objects = [
-        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "a"}, "spec": spec}
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "ClusterQueue",
+            "metadata": {"name": "a"},
+            "spec": spec,
+        }
         for spec in queues
     ]
     for form, value in (("yunikorn", document), ("kueue", objects)):

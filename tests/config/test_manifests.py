@@ -15,7 +15,17 @@ from events.configuration import (
     ResourceGroupSpec,
 )
 from evsched.config import ConfigurationError, from_mapping
-from tests.config.manifest_texts import FINAL, INITIAL, cohort, config, faults, group, load, load_one, queue
+from tests.config.manifest_texts import (
+    FINAL,
+    INITIAL,
+    cohort,
+    config,
+    faults,
+    group,
+    load,
+    load_one,
+    queue,
+)
 
 FULL = """\
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -97,7 +107,12 @@ def test_everything():
                 groups=(
                     ResourceGroupSpec(
                         resources=("cpu",),
-                        flavors=(FlavorQuotaSpec(flavor="spot", quotas={"cpu": QuotaSpec(nominal=1000, lending_limit=2000)}),),
+                        flavors=(
+                            FlavorQuotaSpec(
+                                flavor="spot",
+                                quotas={"cpu": QuotaSpec(nominal=1000, lending_limit=2000)},
+                            ),
+                        ),
                     ),
                 ),
             ),
@@ -124,7 +139,9 @@ def test_everything():
                             FlavorQuotaSpec(
                                 flavor="spot",
                                 quotas={
-                                    "cpu": QuotaSpec(nominal=1500, borrowing_limit=2000, lending_limit=500),
+                                    "cpu": QuotaSpec(
+                                        nominal=1500, borrowing_limit=2000, lending_limit=500
+                                    ),
                                     "memory": QuotaSpec(nominal=10 * 2**30),
                                 },
                             ),
@@ -132,12 +149,20 @@ def test_everything():
                     ),
                     ResourceGroupSpec(
                         resources=("example.com/gpu",),
-                        flavors=(FlavorQuotaSpec(flavor="gpu", quotas={"example.com/gpu": QuotaSpec(nominal=4)}),),
+                        flavors=(
+                            FlavorQuotaSpec(
+                                flavor="gpu", quotas={"example.com/gpu": QuotaSpec(nominal=4)}
+                            ),
+                        ),
                     ),
                 ),
             ),
         ),
-        local_queues=(LocalQueueSpec(name="main", namespace="team-a", cluster_queue="team-a", stop_policy="HoldAndDrain"),),
+        local_queues=(
+            LocalQueueSpec(
+                name="main", namespace="team-a", cluster_queue="team-a", stop_policy="HoldAndDrain"
+            ),
+        ),
         priority_classes={"high": 1000},
         fair_sharing=True,
         fair_strategies=(FINAL, INITIAL),
@@ -158,11 +183,18 @@ def test_several_files_make_one_configuration():
 def test_older_spellings():
     """`cohort` and `parent`, and v1beta1's own words for staying with a flavor."""
     spec = load_one(
-        queue("cohort: c\nflavorFungibility: {whenCanBorrow: Borrow, whenCanPreempt: Preempt}", version="v1beta1"),
+        queue(
+            "cohort: c\nflavorFungibility: {whenCanBorrow: Borrow, whenCanPreempt: Preempt}",
+            version="v1beta1",
+        ),
         cohort("{parent: p}", name="c", version="v1alpha1"),
     )
     (found,) = spec.cluster_queues
-    assert (found.cohort, found.when_can_borrow, found.when_can_preempt) == ("c", "MayStopSearch", "MayStopSearch")
+    assert (found.cohort, found.when_can_borrow, found.when_can_preempt) == (
+        "c",
+        "MayStopSearch",
+        "MayStopSearch",
+    )
     assert spec.cohorts == (CohortSpec(name="c", parent="p"),)
 
 
@@ -179,7 +211,11 @@ def test_defaults():
         (config("fairSharing: {enable: false}"), False, ()),
         (config("fairSharing: {enable: true}"), True, (FINAL, INITIAL)),
         (config("fairSharing: {enable: true, preemptionStrategies: []}"), True, (FINAL, INITIAL)),
-        (config(f"fairSharing: {{enable: true, preemptionStrategies: [{INITIAL}]}}"), True, (INITIAL,)),
+        (
+            config(f"fairSharing: {{enable: true, preemptionStrategies: [{INITIAL}]}}"),
+            True,
+            (INITIAL,),
+        ),
         (config("fairSharing: {}", "v1beta2"), True, (FINAL, INITIAL)),
         (config(f"fairSharing: {{preemptionStrategies: [{FINAL}]}}", "v1beta2"), True, (FINAL,)),
         (config("", "v1beta2"), False, ()),
@@ -219,9 +255,17 @@ def test_namespaces(selector, everybody, namespaces):
             "0.yaml:6 spec.admissionChecks",
             "is not modelled and has no effect",
         ),
-        (queue("namespaceSelector: {}\nadmissionScope: {}"), "0.yaml:6 spec.admissionScope", "is not modelled"),
+        (
+            queue("namespaceSelector: {}\nadmissionScope: {}"),
+            "0.yaml:6 spec.admissionScope",
+            "is not modelled",
+        ),
         (queue("cohortName: x"), "0.yaml:1", "has no namespaceSelector"),
-        (config("manageJobsWithoutQueueName: true"), "0.yaml:3 manageJobsWithoutQueueName", "is not modelled"),
+        (
+            config("manageJobsWithoutQueueName: true"),
+            "0.yaml:3 manageJobsWithoutQueueName",
+            "is not modelled",
+        ),
         (
             config("featureGates: {TopologyAwareScheduling: true}"),
             "0.yaml:3 featureGates.TopologyAwareScheduling",
@@ -261,7 +305,10 @@ def test_accepted_with_a_warning(text, place, words):
             "apiVersion: v1\nkind: Pod",
             "0.yaml:2 kind: found the kind 'Pod', expected one of ClusterQueue, Cohort, ResourceFlavor,",
         ),
-        ("apiVersion: kueue.x-k8s.io/v1beta2", "0.yaml:1: found the kind '', expected one of ClusterQueue"),
+        (
+            "apiVersion: kueue.x-k8s.io/v1beta2",
+            "0.yaml:1: found the kind '', expected one of ClusterQueue",
+        ),
         (
             "apiVersion: kueue.x-k8s.io/v2\nkind: Cohort\nmetadata: {name: a}",
             "0.yaml:1 apiVersion: found the apiVersion 'kueue.x-k8s.io/v2', expected kueue.x-k8s.io/{v1alpha1, v1beta1, v1beta2}",
@@ -270,31 +317,58 @@ def test_accepted_with_a_warning(text, place, words):
             "apiVersion: kueue.x-k8s.io/v1beta1\nkind: Configuration",
             "0.yaml:1 apiVersion: found the apiVersion 'kueue.x-k8s.io/v1beta1', expected config.kueue.x-k8s.io/{",
         ),
-        ("kind: Cohort\nmetadata: {name: a}", "0.yaml:1: found the apiVersion '', expected kueue.x-k8s.io/"),
-        ("apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort", "0.yaml:1: found no name, expected metadata.name"),
+        (
+            "kind: Cohort\nmetadata: {name: a}",
+            "0.yaml:1: found the apiVersion '', expected kueue.x-k8s.io/",
+        ),
+        (
+            "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort",
+            "0.yaml:1: found no name, expected metadata.name",
+        ),
         (
             "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {}",
             "0.yaml:3 metadata: found no name, expected metadata.name",
         ),
-        (queue("", metadata="{name: yes}"), "0.yaml:3 metadata.name: found the boolean yes, expected text"),
-        (queue("cohort: c\ncohortName: d"), "0.yaml:5 spec.cohort: found cohort and cohortName, expected one of them"),
-        (queue("cohrt: c"), "0.yaml:5 spec.cohrt: found the unknown key 'cohrt', expected one of cohort, cohortName,"),
+        (
+            queue("", metadata="{name: yes}"),
+            "0.yaml:3 metadata.name: found the boolean yes, expected text",
+        ),
+        (
+            queue("cohort: c\ncohortName: d"),
+            "0.yaml:5 spec.cohort: found cohort and cohortName, expected one of them",
+        ),
+        (
+            queue("cohrt: c"),
+            "0.yaml:5 spec.cohrt: found the unknown key 'cohrt', expected one of cohort, cohortName,",
+        ),
         (
             queue("queueingStrategy: LIFO"),
             "0.yaml:5 spec.queueingStrategy: found 'LIFO', expected one of BestEffortFIFO, StrictFIFO",
         ),
-        (queue("stopPolicy: Stop"), "0.yaml:5 spec.stopPolicy: found 'Stop', expected one of None, Hold, HoldAndDrain"),
+        (
+            queue("stopPolicy: Stop"),
+            "0.yaml:5 spec.stopPolicy: found 'Stop', expected one of None, Hold, HoldAndDrain",
+        ),
         (
             queue("preemption: {withinClusterQueue: Any}"),
             "withinClusterQueue: found 'Any', expected one of Never, LowerPriority, ",
         ),
-        (queue("preemption: {reclaimWithinCohort: LowerOrNewerEqualPriority}"), "expected one of Never, LowerPriority, Any"),
-        (queue("preemption: {borrowWithinCohort: {policy: Any}}"), "policy: found 'Any', expected one of Never, LowerPriority"),
+        (
+            queue("preemption: {reclaimWithinCohort: LowerOrNewerEqualPriority}"),
+            "expected one of Never, LowerPriority, Any",
+        ),
+        (
+            queue("preemption: {borrowWithinCohort: {policy: Any}}"),
+            "policy: found 'Any', expected one of Never, LowerPriority",
+        ),
         (
             queue("preemption: {borrowWithinCohort: {maxPriorityThreshold: 3000000000}}"),
             "expected an integer from -2147483648 to",
         ),
-        (queue("flavorFungibility: {whenCanBorrow: Borrow}"), "found 'Borrow', expected one of MayStopSearch, TryNextFlavor"),
+        (
+            queue("flavorFungibility: {whenCanBorrow: Borrow}"),
+            "found 'Borrow', expected one of MayStopSearch, TryNextFlavor",
+        ),
         (
             queue("fairSharing: {weight: -1}"),
             "0.yaml:5 spec.fairSharing.weight: found '-1', expected a quantity that is not negative",
@@ -324,12 +398,30 @@ def test_accepted_with_a_warning(text, place, words):
             "0.yaml:9 spec.resourceGroups[0].flavors[0].resources[0]: found no nominalQuota, expected one",
         ),
         (queue(group("{name: cpu, nominalQuota: 1, quota: 1}")), "found the unknown key 'quota'"),
-        (queue(group("{name: cpu, nominalQuota: -1}")), "resources[0].nominalQuota: found '-1', expected a quantity that is not"),
-        (queue(group("{name: cpu, nominalQuota: 1K}")), "found '1K', expected a quantity such as 4, 1.5, 500m, 10Gi or 1e3"),
-        (queue(group("{name: cpu, nominalQuota: 1e30}")), "found '1e30', expected at most 9223372036854775807 base units of cpu"),
-        (queue(group("{name: cpu, nominalQuota: 010}")), 'found the integer 010, expected text (write "010" in quotes)'),
-        (queue(group("{name: cpu, nominalQuota: 1}, {name: cpu, nominalQuota: 1}")), "found the resource cpu a second time"),
-        (queue("resourceGroups: [{flavors: []}]"), "0.yaml:5 spec.resourceGroups[0]: found no coveredResources, expected a list"),
+        (
+            queue(group("{name: cpu, nominalQuota: -1}")),
+            "resources[0].nominalQuota: found '-1', expected a quantity that is not",
+        ),
+        (
+            queue(group("{name: cpu, nominalQuota: 1K}")),
+            "found '1K', expected a quantity such as 4, 1.5, 500m, 10Gi or 1e3",
+        ),
+        (
+            queue(group("{name: cpu, nominalQuota: 1e30}")),
+            "found '1e30', expected at most 9223372036854775807 base units of cpu",
+        ),
+        (
+            queue(group("{name: cpu, nominalQuota: 010}")),
+            'found the integer 010, expected text (write "010" in quotes)',
+        ),
+        (
+            queue(group("{name: cpu, nominalQuota: 1}, {name: cpu, nominalQuota: 1}")),
+            "found the resource cpu a second time",
+        ),
+        (
+            queue("resourceGroups: [{flavors: []}]"),
+            "0.yaml:5 spec.resourceGroups[0]: found no coveredResources, expected a list",
+        ),
         (cohort("{parent: p, parentName: q}"), "found parent and parentName, expected one of them"),
         (cohort("{cohortName: p}"), "found the unknown key 'cohortName'"),
         (
@@ -354,7 +446,10 @@ def test_accepted_with_a_warning(text, place, words):
         ),
         (config("fairSharing: {enable: 1}"), "found the integer 1, expected true or false"),
         (config("fairshare: {}"), "found the unknown key 'fairshare'"),
-        (config("") + "---\n" + config(""), "0.yaml:5: found a second Configuration, expected at most one"),
+        (
+            config("") + "---\n" + config(""),
+            "0.yaml:5: found a second Configuration, expected at most one",
+        ),
         (queue("") + "---\n- 5", "0.yaml:7: found a list, expected a manifest"),
     ],
 )

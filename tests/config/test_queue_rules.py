@@ -14,7 +14,9 @@ from evsched.core.placement_rules import is_pattern, pattern_problem
 
 def below_root(queues: str, partition: str = "") -> str:
     """Return a queues.yaml whose root has these queues; their first line is the fourth."""
-    return f"partitions:\n- {partition or 'name: default'}\n  queues:\n{textwrap.indent(queues, '  ')}"
+    return (
+        f"partitions:\n- {partition or 'name: default'}\n  queues:\n{textwrap.indent(queues, '  ')}"
+    )
 
 
 def faults(text: str) -> list[str]:
@@ -69,7 +71,11 @@ def test_kept(queues):
 @pytest.mark.parametrize(
     ("queues", "line", "expected"),
     [
-        ("- name: a\n- name: a.b", 5, "queue root: found the queue name 'a.b', expected 1 to 64 letters, digits or _:#/@-"),
+        (
+            "- name: a\n- name: a.b",
+            5,
+            "queue root: found the queue name 'a.b', expected 1 to 64 letters, digits or _:#/@-",
+        ),
         ("- name: ''", 4, "queue root: found the queue name '', expected 1 to 64"),
         (f"- name: {'a' * 65}", 4, "expected 1 to 64 letters"),
         ("- name: a b", 4, "found the queue name 'a b'"),
@@ -145,10 +151,18 @@ def test_kept(queues):
             6,
             "queue root.a.b: maxapplications is not limited, expected 1 to 5 as in queue root.a",
         ),
-        ("- name: a\n  submitacl: a b c", 5, "queue root.a: submitacl is 'a b c', expected *, or users and groups"),
+        (
+            "- name: a\n  submitacl: a b c",
+            5,
+            "queue root.a: submitacl is 'a b c', expected *, or users and groups",
+        ),
         ("- name: a\n  adminacl: 'a,,b'", 5, "queue root.a: adminacl is 'a,,b', expected"),
         ("- name: a\n  adminacl: 'a  b'", 5, "queue root.a: adminacl is 'a  b', expected"),
-        ("- name: a\n  childtemplate: {maxapplications: 1}", 5, "queue root.a: has a childtemplate and is a leaf, expected"),
+        (
+            "- name: a\n  childtemplate: {maxapplications: 1}",
+            5,
+            "queue root.a: has a childtemplate and is a leaf, expected",
+        ),
         (
             "- name: a\n  parent: true\n  childtemplate: {resources: {guaranteed: {vcore: 2}, max: {vcore: 1}}}",
             6,
@@ -162,10 +176,26 @@ def test_kept(queues):
             7,
             "queue root.a: childtemplate max vcore 1 equals guaranteed 1, expected more",
         ),
-        ("- name: a\n  limits:\n  - maxapplications: 1", 6, "queue root.a: limits[0] names nobody, expected users or groups"),
-        ("- name: a\n  limits:\n  - users: [b]", 6, "queue root.a: limits[0] limits nothing, expected maxresources or"),
-        ("- name: a\n  limits:\n  - users: [b]\n    maxresources: {vcore: 0}", 6, "limits[0] limits nothing"),
-        ("- name: a\n  limits:\n  - users: [b c]\n    maxapplications: 1", 6, "limits[0] has the user name 'b c', expected"),
+        (
+            "- name: a\n  limits:\n  - maxapplications: 1",
+            6,
+            "queue root.a: limits[0] names nobody, expected users or groups",
+        ),
+        (
+            "- name: a\n  limits:\n  - users: [b]",
+            6,
+            "queue root.a: limits[0] limits nothing, expected maxresources or",
+        ),
+        (
+            "- name: a\n  limits:\n  - users: [b]\n    maxresources: {vcore: 0}",
+            6,
+            "limits[0] limits nothing",
+        ),
+        (
+            "- name: a\n  limits:\n  - users: [b c]\n    maxapplications: 1",
+            6,
+            "limits[0] has the user name 'b c', expected",
+        ),
         (
             "- name: a\n  limits:\n  - {users: [b, b], maxapplications: 1}",
             6,
@@ -181,7 +211,11 @@ def test_kept(queues):
             7,
             "queue root.a: limits[1] limits user b behind *, expected * last",
         ),
-        ("- name: a\n  limits:\n  - {groups: ['*'], maxapplications: 1}", 6, "limits[0] limits group * alone, expected a named"),
+        (
+            "- name: a\n  limits:\n  - {groups: ['*'], maxapplications: 1}",
+            6,
+            "limits[0] limits group * alone, expected a named",
+        ),
         (
             "- name: a\n  resources: {max: {vcore: 1}}\n  limits:\n  - {users: [b], maxresources: {vcore: 2}}",
             7,
@@ -239,21 +273,47 @@ def test_broken(queues, line, expected):
 )
 def test_placement_rule_kept(rule):
     """Rules that can lead to a leaf are accepted."""
-    assert faults(below_root("- name: a\n- name: p\n  queues: [{name: b}]", f"placementrules: [{rule}]")) == []
+    assert (
+        faults(
+            below_root("- name: a\n- name: p\n  queues: [{name: b}]", f"placementrules: [{rule}]")
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
         ("{name: fixed}", "placementrules[0] is a fixed rule without a value, expected the queue"),
-        ("{name: tag}", "placementrules[0] is a tag rule without a value, expected the name of the tag"),
-        ("{name: fixed, value: 'a b'}", "placementrules[0] has the value 'a b', expected the path of a queue"),
-        ("{name: fixed, value: a..b}", "placementrules[0] has the value 'a..b', expected the path of a queue"),
-        ("{name: fixed, value: new}", "placementrules[0] names queue root.new, which does not exist and may not be created"),
-        ("{name: fixed, value: p}", "placementrules[0] ends in queue root.p, which is a parent, expected a leaf"),
+        (
+            "{name: tag}",
+            "placementrules[0] is a tag rule without a value, expected the name of the tag",
+        ),
+        (
+            "{name: fixed, value: 'a b'}",
+            "placementrules[0] has the value 'a b', expected the path of a queue",
+        ),
+        (
+            "{name: fixed, value: a..b}",
+            "placementrules[0] has the value 'a..b', expected the path of a queue",
+        ),
+        (
+            "{name: fixed, value: new}",
+            "placementrules[0] names queue root.new, which does not exist and may not be created",
+        ),
+        (
+            "{name: fixed, value: p}",
+            "placementrules[0] ends in queue root.p, which is a parent, expected a leaf",
+        ),
         ("{name: fixed, value: root}", "placementrules[0] ends in queue root, which is a parent"),
-        ("{name: fixed, value: a.x, create: true}", "placementrules[0] names x below queue root.a, which is a leaf"),
-        ("{name: user, parent: {name: fixed, value: a}}", "placementrules[0] would create queues below root.a, which is a leaf"),
+        (
+            "{name: fixed, value: a.x, create: true}",
+            "placementrules[0] names x below queue root.a, which is a leaf",
+        ),
+        (
+            "{name: user, parent: {name: fixed, value: a}}",
+            "placementrules[0] would create queues below root.a, which is a leaf",
+        ),
         (
             "{name: user, parent: {name: fixed, value: new}}",
             "placementrules[0].parent names queue root.new, which does not exist",
@@ -262,21 +322,40 @@ def test_placement_rule_kept(rule):
             "{name: fixed, value: b, parent: {name: fixed, value: new, create: true}}",
             "placementrules[0] names queue root.new.b, which does not exist",
         ),
-        ("{name: user, filter: {users: ['a b', c]}}", "entry 'a b' is no name, expected names or one regular expression"),
+        (
+            "{name: user, filter: {users: ['a b', c]}}",
+            "entry 'a b' is no name, expected names or one regular expression",
+        ),
         ("{name: user, filter: {users: ['a*', c]}}", "entry 'a*' is no name"),
         ("{name: user, filter: {users: ['']}}", "entry '' is no name"),
         ("{name: user, filter: {groups: ['(a+)+$']}}", "filter entry '(a+)+$' repeats a group"),
-        ("{name: user, parent: {name: user, filter: {users: ['[']}}}", "placementrules[0].parent.filter entry '[' is no regular"),
+        (
+            "{name: user, parent: {name: user, filter: {users: ['[']}}}",
+            "placementrules[0].parent.filter entry '[' is no regular",
+        ),
     ],
 )
 def test_placement_rule_broken(rule, expected):
     """Rules that never can lead to a leaf are refused at their line."""
-    (found,) = faults(below_root("- name: a\n- name: p\n  queues: [{name: b}]", f"placementrules: [{rule}]"))
+    (found,) = faults(
+        below_root("- name: a\n- name: p\n  queues: [{name: b}]", f"placementrules: [{rule}]")
+    )
     assert found.startswith("2 ")
     assert expected in found
 
 
-@pytest.mark.parametrize("text", ["^dev-.*$", "a|b|c", "user[0-9]{1,4}", "(alice|bob)?", r"a\.b\*\+", "[*+?(]x", "prod.*batch.*"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "^dev-.*$",
+        "a|b|c",
+        "user[0-9]{1,4}",
+        "(alice|bob)?",
+        r"a\.b\*\+",
+        "[*+?(]x",
+        "prod.*batch.*",
+    ],
+)
 def test_bounded_pattern(text):
     """A pattern whose time is bounded is accepted."""
     assert pattern_problem(text) == ""
@@ -323,18 +402,38 @@ def spec(**root: object) -> YunikornSpec:
     [
         (spec(name="top"), "found the name 'top', expected root"),
         (spec(parent=False), "is a leaf, expected it to hold queues"),
-        (spec(queues=(QueueSpec(name="a", queues=(QueueSpec(name="b"),)),)), "holds queues and is marked as a leaf"),
+        (
+            spec(queues=(QueueSpec(name="a", queues=(QueueSpec(name="b"),)),)),
+            "holds queues and is marked as a leaf",
+        ),
         (spec(queues=(QueueSpec(name="A"),)), "found the queue name 'A'"),
         (spec(guaranteed={"vcore": -1}), "guaranteed vcore is out of bounds"),
         (spec(maximum={"vcore": 2**53 + 1}), "max vcore is out of bounds"),
         (spec(maximum={"a b": 1}), "found the resource 'a b', expected a name without spaces"),
-        (spec(template=TemplateSpec(maximum={"vcore": 0})), "childtemplate max vcore is 0, expected more than 0"),
+        (
+            spec(template=TemplateSpec(maximum={"vcore": 0})),
+            "childtemplate max vcore is 0, expected more than 0",
+        ),
         (spec(properties={"a": "\x1b[31m"}), "is too long or holds control characters"),
         (spec(properties={"a": "x" * 5000}), "is too long or holds control characters"),
-        (spec(template=TemplateSpec(properties={"a\n": ""})), "is too long or holds control characters"),
-        (spec(queues=tuple(QueueSpec(name=f"q{i}", guaranteed={"m": 2**53}) for i in range(1025))), "add up to more than"),
-        (YunikornSpec(partition="a\nb", root=QueueSpec(name="root", parent=True)), "partition: found the name 'a\\nb'"),
-        (YunikornSpec(partition="", root=QueueSpec(name="root", parent=True)), "partition: found the name ''"),
+        (
+            spec(template=TemplateSpec(properties={"a\n": ""})),
+            "is too long or holds control characters",
+        ),
+        (
+            spec(
+                queues=tuple(QueueSpec(name=f"q{i}", guaranteed={"m": 2**53}) for i in range(1025))
+            ),
+            "add up to more than",
+        ),
+        (
+            YunikornSpec(partition="a\nb", root=QueueSpec(name="root", parent=True)),
+            "partition: found the name 'a\\nb'",
+        ),
+        (
+            YunikornSpec(partition="", root=QueueSpec(name="root", parent=True)),
+            "partition: found the name ''",
+        ),
     ],
 )
 def test_what_only_an_event_can_say(configuration, expected):
@@ -355,7 +454,10 @@ def test_hostile_tree_is_not_followed():
 
 def test_problems_are_cut():
     """At most a hundred are told."""
-    assert len(rules.problems(spec(queues=tuple(QueueSpec(name="A") for _ in range(500))))) == rules.MAX_PROBLEMS
+    assert (
+        len(rules.problems(spec(queues=tuple(QueueSpec(name="A") for _ in range(500)))))
+        == rules.MAX_PROBLEMS
+    )
 
 
 def test_only_a_file_is_refused_for_an_equal_maximum():

@@ -6,7 +6,15 @@ import textwrap
 
 import pytest
 
-from events.configuration import FilterSpec, LimitSpec, PaceSpec, PlacementRuleSpec, QueueSpec, TemplateSpec, YunikornSpec
+from events.configuration import (
+    FilterSpec,
+    LimitSpec,
+    PaceSpec,
+    PlacementRuleSpec,
+    QueueSpec,
+    TemplateSpec,
+    YunikornSpec,
+)
 from evsched.config import ConfigurationError, from_mapping, load_mapping, load_texts
 
 FULL = """\
@@ -96,7 +104,9 @@ def test_everything():
         preemption_enabled=False,
         quota_preemption_enabled=True,
         quota_miss_percent=25,
-        pace=PaceSpec(interval_ms=5000, max_victims=10, max_resources={"vcore": 4000, "memory": 8 * 2**30}),
+        pace=PaceSpec(
+            interval_ms=5000, max_victims=10, max_resources={"vcore": 4000, "memory": 8 * 2**30}
+        ),
         eviction_grace_ms=10_000,
         eviction_attempts=3,
         node_sort_policy="binpacking",
@@ -105,9 +115,14 @@ def test_everything():
         limits=(everybody,),
         placement_rules=(
             PlacementRuleSpec(
-                name="tag", value="namespace", create=True, parent=PlacementRuleSpec(name="fixed", value="root.Prod")
+                name="tag",
+                value="namespace",
+                create=True,
+                parent=PlacementRuleSpec(name="fixed", value="root.Prod"),
             ),
-            PlacementRuleSpec(name="user", create=True, filter=FilterSpec(allow=False, users=("dev-.*",))),
+            PlacementRuleSpec(
+                name="user", create=True, filter=FilterSpec(allow=False, users=("dev-.*",))
+            ),
         ),
         root=QueueSpec(
             name="root",
@@ -160,7 +175,11 @@ def test_flat_keys_of_preemption():
     keys = "pace.interval: 2s, pace.victims: 3, pace.resources: {vcore: 1}, eviction.grace: 1m, eviction.attempts: 7"
     flat = load_one(f"partitions: [{{queues: [], preemption: {{{keys}, quotapreemptionmiss: 5}}}}]")
     assert flat.pace == PaceSpec(interval_ms=2000, max_victims=3, max_resources={"vcore": 1000})
-    assert (flat.eviction_grace_ms, flat.eviction_attempts, flat.quota_miss_percent) == (60_000, 7, 5)
+    assert (flat.eviction_grace_ms, flat.eviction_attempts, flat.quota_miss_percent) == (
+        60_000,
+        7,
+        5,
+    )
 
 
 def test_root_on_top():
@@ -175,20 +194,27 @@ def test_root_on_top():
 
 def test_several_partitions():
     """Each partition is a configuration of its own."""
-    loaded = load_texts([("q", "partitions: [{queues: [{name: a}]}, {name: gpu, queues: [{name: a}]}]")])
+    loaded = load_texts(
+        [("q", "partitions: [{queues: [{name: a}]}, {name: gpu, queues: [{name: a}]}]")]
+    )
     assert [spec.partition for spec in loaded.configurations] == ["default", "gpu"]
 
 
 def test_null_counts_as_absent():
     """A key without a value is as good as none."""
-    keys = "".join(f"    {key}:\n" for key in ("queues", "resources", "properties", "limits", "submitacl", "childtemplate"))
+    keys = "".join(
+        f"    {key}:\n"
+        for key in ("queues", "resources", "properties", "limits", "submitacl", "childtemplate")
+    )
     spec = load_one(f"partitions:\n- queues:\n  - name: root\n{keys}  limits:\n  preemption:\n")
     assert spec == YunikornSpec(root=QueueSpec(name="root", parent=True))
 
 
 def test_zero_maximum_counts_as_not_set():
     """It does not limit, and a warning says so; a guarantee of zero stays one."""
-    loaded = load_texts([("q.yaml", below_root("{name: a, resources: {max: {gpu: 0}, guaranteed: {gpu: 0}}}"))])
+    loaded = load_texts(
+        [("q.yaml", below_root("{name: a, resources: {max: {gpu: 0}, guaranteed: {gpu: 0}}}"))]
+    )
     queue = loaded.configurations[0].root.queues[0]
     assert (queue.maximum, queue.guaranteed) == (None, {"gpu": 0})
     assert [str(warning) for warning in loaded.warnings] == [
@@ -199,7 +225,14 @@ def test_zero_maximum_counts_as_not_set():
 def test_warnings_have_a_place():
     """A property that will not do what its author may think is told with its line."""
     loaded = load_texts(
-        [("q.yaml", below_root("{name: a,\nproperties: {preemption.delay: soon,\npriority.offset: 2000000000}}"))]
+        [
+            (
+                "q.yaml",
+                below_root(
+                    "{name: a,\nproperties: {preemption.delay: soon,\npriority.offset: 2000000000}}"
+                ),
+            )
+        ]
     )
     assert [(warning.line, warning.path.rpartition("].")[2]) for warning in loaded.warnings] == [
         (6, "properties.preemption.delay"),
@@ -210,13 +243,25 @@ def test_warnings_have_a_place():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a: 1", "queues.yaml:1: found neither partitions (queues.yaml) nor kind and apiVersion (Kueue manifests)"),
-        ("", "config: found neither partitions (queues.yaml) nor kind and apiVersion (Kueue manifests)"),
+        (
+            "a: 1",
+            "queues.yaml:1: found neither partitions (queues.yaml) nor kind and apiVersion (Kueue manifests)",
+        ),
+        (
+            "",
+            "config: found neither partitions (queues.yaml) nor kind and apiVersion (Kueue manifests)",
+        ),
         ("partitions:", "queues.yaml:1: found no partitions, expected a list of at least one"),
-        ("partitions: []", "queues.yaml:1 partitions: found no partitions, expected a list of at least one"),
+        (
+            "partitions: []",
+            "queues.yaml:1 partitions: found no partitions, expected a list of at least one",
+        ),
         ("partitions: 5", "queues.yaml:1 partitions: found the integer 5, expected a list"),
         ("partitions: [5]", "queues.yaml:1 partitions[0]: found the integer 5, expected a mapping"),
-        ("partitions: [{name: x}]", "queues.yaml:1 partitions[0]: found no queues, expected a list of them"),
+        (
+            "partitions: [{name: x}]",
+            "queues.yaml:1 partitions[0]: found no queues, expected a list of them",
+        ),
         (
             "partitions: [{queues: []}]\nextra: 1",
             "queues.yaml:2 extra: found the unknown key 'extra', expected one of checksum, partitions",
@@ -278,11 +323,30 @@ PLACE = "partitions[0].queues[0].queues[0]"
 @pytest.mark.parametrize(
     ("queue", "expected"),
     [
-        ("{nam: a}", [f"queues.yaml:5 {PLACE}.nam: found the unknown key 'nam', expected one of", "without a name"]),
+        (
+            "{nam: a}",
+            [
+                f"queues.yaml:5 {PLACE}.nam: found the unknown key 'nam', expected one of",
+                "without a name",
+            ],
+        ),
         ("{name: a, Parent: true}", ["found the unknown key 'Parent'"]),
-        ("{name: no}", [f'queues.yaml:5 {PLACE}.name: found the boolean no, expected text (write "no" in quotes)']),
-        ("{name: 010}", [f'queues.yaml:5 {PLACE}.name: found the integer 010, expected text (write "010" in quotes)']),
-        ("{name: 12:30:00}", ['found the integer 12:30:00, expected text (write "12:30:00" in quotes)']),
+        (
+            "{name: no}",
+            [
+                f'queues.yaml:5 {PLACE}.name: found the boolean no, expected text (write "no" in quotes)'
+            ],
+        ),
+        (
+            "{name: 010}",
+            [
+                f'queues.yaml:5 {PLACE}.name: found the integer 010, expected text (write "010" in quotes)'
+            ],
+        ),
+        (
+            "{name: 12:30:00}",
+            ['found the integer 12:30:00, expected text (write "12:30:00" in quotes)'],
+        ),
         ("{name: 2026-01-01}", ["found the date 2026-01-01, expected text"]),
         ('{name: "a\\u001bb"}', ["found control characters"]),
         (
@@ -292,29 +356,59 @@ PLACE = "partitions[0].queues[0].queues[0]"
         ("{name: a, resources: {max: {memory: -5}}}", ["found '-5', expected digits"]),
         ("{name: a, resources: {max: {memory: 010}}}", ["found the integer 010, expected text"]),
         ("{name: a, resources: {max: {memory: yes}}}", ["found the boolean yes"]),
-        ("{name: a, resources: {max: {memory: 9Ei}}}", ["expected at most 9007199254740992 base units of memory"]),
-        ("{name: a, resources: {max: [1]}}", [f"{PLACE}.resources.max: found a list, expected a mapping"]),
+        (
+            "{name: a, resources: {max: {memory: 9Ei}}}",
+            ["expected at most 9007199254740992 base units of memory"],
+        ),
+        (
+            "{name: a, resources: {max: [1]}}",
+            [f"{PLACE}.resources.max: found a list, expected a mapping"],
+        ),
         (
             "{name: a, resources: {maximum: {}}}",
             ["found the unknown key 'maximum', expected one of guaranteed, max, quota.preemp"],
         ),
-        ("{name: a, resources: {quota.preemption.delay: 60s}}", ["found '60s', expected an integer from 0 to"]),
-        ("{name: a, resources: {quota.preemption.delay: -1}}", ["found the integer -1, expected an integer from 0 to"]),
-        ("{name: a, resources: {quota.preemption.delay: 010}}", ["written in plain decimal digits"]),
-        ("{name: a, resources: {quota.preemption.delay: 99999999999999999999}}", ["expected an integer from 0"]),
+        (
+            "{name: a, resources: {quota.preemption.delay: 60s}}",
+            ["found '60s', expected an integer from 0 to"],
+        ),
+        (
+            "{name: a, resources: {quota.preemption.delay: -1}}",
+            ["found the integer -1, expected an integer from 0 to"],
+        ),
+        (
+            "{name: a, resources: {quota.preemption.delay: 010}}",
+            ["written in plain decimal digits"],
+        ),
+        (
+            "{name: a, resources: {quota.preemption.delay: 99999999999999999999}}",
+            ["expected an integer from 0"],
+        ),
         ("{name: a, maxapplications: -1}", ["found the integer -1, expected an integer from 0"]),
         ("{name: a, maxapplications: many}", ["found 'many', expected an integer"]),
         ("{name: a, parent: maybe}", ["found 'maybe', expected true or false"]),
-        ("{name: a, properties: {priority.offset: [1]}}", [f"{PLACE}.properties.priority.offset: found a list, expected text"]),
-        ("{name: a, properties: {x: true}}", ['found the boolean true, expected text (write "true" in quotes)']),
+        (
+            "{name: a, properties: {priority.offset: [1]}}",
+            [f"{PLACE}.properties.priority.offset: found a list, expected text"],
+        ),
+        (
+            "{name: a, properties: {x: true}}",
+            ['found the boolean true, expected text (write "true" in quotes)'],
+        ),
         (
             "{name: a, priority.offset: 1, properties: {priority.offset: 2}}",
             ["found priority.offset here and among the properties"],
         ),
         ("{name: a, limits: {users: [a]}}", ["found a mapping, expected a list"]),
         ("{name: a, limits: [{user: a, maxapplications: 1}]}", ["found the unknown key 'user'"]),
-        ("{name: a, parent: true, childtemplate: {resources: {max: {vcore: 0}}}}", ["expected an amount above 0 in a template"]),
-        ("{name: a, queues: [{name: b, queue: []}]}", [f"{PLACE}.queues[0].queue: found the unknown key 'queue'"]),
+        (
+            "{name: a, parent: true, childtemplate: {resources: {max: {vcore: 0}}}}",
+            ["expected an amount above 0 in a template"],
+        ),
+        (
+            "{name: a, queues: [{name: b, queue: []}]}",
+            [f"{PLACE}.queues[0].queue: found the unknown key 'queue'"],
+        ),
         ("5", [f"queues.yaml:5 {PLACE}: found the integer 5, expected a mapping"]),
     ],
 )
@@ -328,10 +422,19 @@ def test_queue_refused(queue, expected):
     ("rule", "expected"),
     [
         ("{}", "without a name"),
-        ("{name: recovery}", "placementrules[0].name: found 'recovery', expected one of fixed, tag, user, provided"),
+        (
+            "{name: recovery}",
+            "placementrules[0].name: found 'recovery', expected one of fixed, tag, user, provided",
+        ),
         ("{name: user, create: 1}", "found the integer 1, expected true or false"),
-        ("{name: user, filter: {type: block}}", "filter.type: found 'block', expected one of allow, deny, (empty)"),
-        ("{name: user, parent: {name: user, x: 1}}", "placementrules[0].parent.x: found the unknown key 'x'"),
+        (
+            "{name: user, filter: {type: block}}",
+            "filter.type: found 'block', expected one of allow, deny, (empty)",
+        ),
+        (
+            "{name: user, parent: {name: user, x: 1}}",
+            "placementrules[0].parent.x: found the unknown key 'x'",
+        ),
     ],
 )
 def test_placement_rule_refused(rule, expected):
@@ -341,8 +444,14 @@ def test_placement_rule_refused(rule, expected):
 
 def test_all_faults_are_told():
     """A document with several faults is refused once, with all of them in the order of the document."""
-    text = below_root("{name: a, parent: 7},\n{name: b, resources: {max: {vcore: x}}},\n{name: c, zzz: 1}")
-    assert [fault.split(" ")[0] for fault in faults(text)] == ["queues.yaml:5", "queues.yaml:6", "queues.yaml:7"]
+    text = below_root(
+        "{name: a, parent: 7},\n{name: b, resources: {max: {vcore: x}}},\n{name: c, zzz: 1}"
+    )
+    assert [fault.split(" ")[0] for fault in faults(text)] == [
+        "queues.yaml:5",
+        "queues.yaml:6",
+        "queues.yaml:7",
+    ]
 
 
 def test_many_faults_are_cut():
@@ -365,10 +474,17 @@ def test_mapping_and_text_agree():
     """What a JSON or YAML parser made of the document loads to the same configuration."""
     document = {
         "partitions": [
-            {"name": "default", "queues": [{"name": "root", "queues": [{"name": "a", "resources": {"max": {"vcore": 5}}}]}]}
+            {
+                "name": "default",
+                "queues": [
+                    {"name": "root", "queues": [{"name": "a", "resources": {"max": {"vcore": 5}}}]}
+                ],
+            }
         ]
     }
-    assert from_mapping("yunikorn", document) == (load_one(below_root("{name: a, resources: {max: {vcore: 5}}}")),)
+    assert from_mapping("yunikorn", document) == (
+        load_one(below_root("{name: a, resources: {max: {vcore: 5}}}")),
+    )
 
 
 def test_mapping_is_as_strict():

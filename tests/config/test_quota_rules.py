@@ -33,16 +33,30 @@ def names(prefix: str, number: int, first: int = 0) -> str:
         queue(quotas(*(f"r{index} f{index}" for index in range(16)))),
         queue(quotas(f"{names('r', 64)} {names('f', 8)}")),
         queue(quotas(f"{names('r', 8)} {names('f', 64)}")),
-        queue(quotas(*(f"{names('r', 2, 2 * part)} {names('f', 64, 64 * part)}" for part in range(4)))),
+        queue(
+            quotas(*(f"{names('r', 2, 2 * part)} {names('f', 64, 64 * part)}" for part in range(4)))
+        ),
         queue(group("{name: cpu, nominalQuota: 1, borrowingLimit: 0, lendingLimit: 1}")),
-        queue("preemption: {reclaimWithinCohort: Any, borrowWithinCohort: {policy: LowerPriority}}"),
+        queue(
+            "preemption: {reclaimWithinCohort: Any, borrowWithinCohort: {policy: LowerPriority}}"
+        ),
         queue("preemption: {borrowWithinCohort: {policy: Never}}"),
-        queue("flavorFungibility: {whenCanBorrow: TryNextFlavor, preference: BorrowingOverPreemption}"),
+        queue(
+            "flavorFungibility: {whenCanBorrow: TryNextFlavor, preference: BorrowingOverPreemption}"
+        ),
         queue("fairSharing: {weight: 0}"),
         queue("fairSharing: {weight: 2n}"),
         cohort("{parentName: p, " + quotas("cpu f").replace("\n- ", " [").rstrip() + "]}"),
-        cohort("{parentName: b}") + "---\n" + cohort("{parentName: c}", "b") + "---\n" + cohort("{}", "c"),
-        queue(quotas("cpu f").replace("nominalQuota: 1", "nominalQuota: 9223372036854775807").replace("cpu", "gpu")),
+        cohort("{parentName: b}")
+        + "---\n"
+        + cohort("{parentName: c}", "b")
+        + "---\n"
+        + cohort("{}", "c"),
+        queue(
+            quotas("cpu f")
+            .replace("nominalQuota: 1", "nominalQuota: 9223372036854775807")
+            .replace("cpu", "gpu")
+        ),
         config(f"fairSharing: {{enable: true, preemptionStrategies: [{FINAL}, {INITIAL}]}}"),
     ],
 )
@@ -51,7 +65,9 @@ def test_kept(text):
     load(text)
 
 
-LOOP = "---\n".join(cohort(f"{{parentName: c{(index + 1) % 3}}}", f"c{index}") for index in range(3))
+LOOP = "---\n".join(
+    cohort(f"{{parentName: c{(index + 1) % 3}}}", f"c{index}") for index in range(3)
+)
 
 
 @pytest.mark.parametrize(
@@ -73,20 +89,32 @@ LOOP = "---\n".join(cohort(f"{{parentName: c{(index + 1) % 3}}}", f"c{index}") f
             "0.yaml:6",
             "has 17 resource groups, expected at most 16",
         ),
-        (queue(quotas(f"{names('r', 65)} f")), "0.yaml:6", "resourceGroups[0] has 65 coveredResources, expected 1 to 64"),
-        (queue(quotas(f"r {names('f', 65)}")), "0.yaml:6", "resourceGroups[0] has 65 flavors, expected 1 to 64"),
+        (
+            queue(quotas(f"{names('r', 65)} f")),
+            "0.yaml:6",
+            "resourceGroups[0] has 65 coveredResources, expected 1 to 64",
+        ),
+        (
+            queue(quotas(f"r {names('f', 65)}")),
+            "0.yaml:6",
+            "resourceGroups[0] has 65 flavors, expected 1 to 64",
+        ),
         (
             queue(quotas(f"{names('r', 57)} {names('f', 9)}")),
             "0.yaml:6",
             "has 513 pairs of flavor and resource, expected at most 512",
         ),
         (
-            queue(quotas(*(f"{names('r', 1, part)} {names('f', 52, 52 * part)}" for part in range(5)))),
+            queue(
+                quotas(*(f"{names('r', 1, part)} {names('f', 52, 52 * part)}" for part in range(5)))
+            ),
             "0.yaml:6",
             "has 260 flavors in all, expected at most 256",
         ),
         (
-            queue(quotas(*(f"{names('r', 52, 52 * part)} {names('f', 1, part)}" for part in range(5)))),
+            queue(
+                quotas(*(f"{names('r', 52, 52 * part)} {names('f', 1, part)}" for part in range(5)))
+            ),
             "0.yaml:6",
             "has 260 resources in all, expected at most 256",
         ),
@@ -105,18 +133,32 @@ LOOP = "---\n".join(cohort(f"{{parentName: c{(index + 1) % 3}}}", f"c{index}") f
             "ClusterQueue a: cpu of flavor f: lendingLimit is 2, expected at most the nominalQuota 1",
         ),
         (
-            queue(group("{name: cpu, nominalQuota: 1, borrowingLimit: 2}").replace("cohortName: c\n", "")),
+            queue(
+                group("{name: cpu, nominalQuota: 1, borrowingLimit: 2}").replace(
+                    "cohortName: c\n", ""
+                )
+            ),
             "0.yaml:8",
             "ClusterQueue a: cpu of flavor f: found a borrowingLimit without cohortName, expected none",
         ),
         (
-            queue(group("{name: cpu, nominalQuota: 1, lendingLimit: 1}").replace("cohortName: c\n", "")),
+            queue(
+                group("{name: cpu, nominalQuota: 1, lendingLimit: 1}").replace(
+                    "cohortName: c\n", ""
+                )
+            ),
             "0.yaml:8",
             "found a lendingLimit without cohortName, expected none",
         ),
         (
             cohort(
-                "\n" + textwrap.indent(quotas("cpu f").replace("nominalQuota: 1", "nominalQuota: 1, borrowingLimit: 1"), "  ")
+                "\n"
+                + textwrap.indent(
+                    quotas("cpu f").replace(
+                        "nominalQuota: 1", "nominalQuota: 1, borrowingLimit: 1"
+                    ),
+                    "  ",
+                )
             ),
             "0.yaml:6",
             "Cohort a: cpu of flavor f: found a borrowingLimit without parentName, expected none",
@@ -131,12 +173,32 @@ LOOP = "---\n".join(cohort(f"{{parentName: c{(index + 1) % 3}}}", f"c{index}") f
             "0.yaml:6",
             "preference is set, expected whenCanBorrow and whenCanPreempt both TryNextFlavor with it",
         ),
-        (cohort("{parentName: a}"), "0.yaml:4", "Cohort a: is in a loop of parents (a > a), expected a tree"),
-        (LOOP, "0.yaml:4", "Cohort c0: is in a loop of parents (c0 > c1 > c2 > c0), expected a tree"),
-        (cohort("{}") + "---\n" + cohort("{}"), "0.yaml:8", "Cohort a: is there a second time, expected once"),
-        (queue("") + "---\n" + queue(""), "0.yaml:9", "ClusterQueue a: is there a second time, expected once"),
+        (
+            cohort("{parentName: a}"),
+            "0.yaml:4",
+            "Cohort a: is in a loop of parents (a > a), expected a tree",
+        ),
+        (
+            LOOP,
+            "0.yaml:4",
+            "Cohort c0: is in a loop of parents (c0 > c1 > c2 > c0), expected a tree",
+        ),
+        (
+            cohort("{}") + "---\n" + cohort("{}"),
+            "0.yaml:8",
+            "Cohort a: is there a second time, expected once",
+        ),
+        (
+            queue("") + "---\n" + queue(""),
+            "0.yaml:9",
+            "ClusterQueue a: is there a second time, expected once",
+        ),
         (queue("", metadata="{name: a_}"), "0.yaml:3", "found the name 'a_', expected letters"),
-        (queue("cohortName: 'a b'"), "0.yaml:5", "ClusterQueue a: cohortName is 'a b', expected letters"),
+        (
+            queue("cohortName: 'a b'"),
+            "0.yaml:5",
+            "ClusterQueue a: cohortName is 'a b', expected letters",
+        ),
         (cohort("{parentName: '-'}"), "0.yaml:4", "Cohort a: parentName is '-', expected letters"),
         (
             queue(quotas("gpu f").replace(": 1}", ": 9223372036854775807}"))

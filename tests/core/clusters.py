@@ -13,11 +13,13 @@ NOW = 1_767_225_600_000
 HOUR = 3_600_000
 TYPES = ("vcore", "memory")
 
-amounts = st.fixed_dictionaries({"vcore": st.integers(1, 4)}, optional={"memory": st.integers(0, 3)}) | st.fixed_dictionaries(
-    {"memory": st.integers(1, 3)}
-)
+amounts = st.fixed_dictionaries(
+    {"vcore": st.integers(1, 4)}, optional={"memory": st.integers(0, 3)}
+) | st.fixed_dictionaries({"memory": st.integers(1, 3)})
 large = st.fixed_dictionaries({"vcore": st.integers(1, 6)}, optional={"memory": st.integers(0, 4)})
-modest = st.fixed_dictionaries({}, optional={"vcore": st.integers(0, 3), "memory": st.integers(0, 2)})
+modest = st.fixed_dictionaries(
+    {}, optional={"vcore": st.integers(0, 3), "memory": st.integers(0, 2)}
+)
 seldom_few = st.integers(0, 9).flatmap(
     lambda choice: st.none() if choice else st.fixed_dictionaries({"vcore": st.integers(6, 20)})
 )
@@ -29,12 +31,17 @@ def queue_specs(draw: st.DrawFn, name: str, depth: int) -> QueueSpec:
     """Return a queue with everything below it, seldom limited, often guaranteed."""
     children = ()
     if depth > 0 and draw(st.booleans()):
-        children = tuple(draw(queue_specs(f"{name}{letter}", depth - 1)) for letter in "xy"[: draw(st.integers(1, 2))])
+        children = tuple(
+            draw(queue_specs(f"{name}{letter}", depth - 1))
+            for letter in "xy"[: draw(st.integers(1, 2))]
+        )
     properties = draw(
         st.fixed_dictionaries(
             {"preemption.delay": st.just("1s")},
             optional={
-                "preemption.policy": st.sampled_from(["default", "default", "default", "fence", "default", "disabled"]),
+                "preemption.policy": st.sampled_from(
+                    ["default", "default", "default", "fence", "default", "disabled"]
+                ),
                 "priority.policy": st.sampled_from(["default", "default", "fence"]),
                 "priority.offset": st.sampled_from(["-1", "-2", "1"]),
             },
@@ -45,7 +52,9 @@ def queue_specs(draw: st.DrawFn, name: str, depth: int) -> QueueSpec:
         parent=bool(children),
         queues=children,
         guaranteed=draw(st.none() | st.none() | modest | few),
-        maximum=draw(st.none() | st.none() | st.none() | st.fixed_dictionaries({"vcore": st.integers(4, 14)})),
+        maximum=draw(
+            st.none() | st.none() | st.none() | st.fixed_dictionaries({"vcore": st.integers(4, 14)})
+        ),
         properties=properties,
     )
 
@@ -56,19 +65,31 @@ def configurations(draw: st.DrawFn, **fields) -> YunikornSpec:
     # The first queue is where most asks wait: it has a guarantee, or there would be little to see.
     own = QueueSpec(
         name="own",
-        guaranteed=draw(st.fixed_dictionaries({"vcore": st.integers(6, 14)}, optional={"memory": st.integers(0, 9)})),
-        properties={"preemption.delay": "1s", **draw(st.fixed_dictionaries({}, optional={"priority.offset": st.just("1")}))},
+        guaranteed=draw(
+            st.fixed_dictionaries(
+                {"vcore": st.integers(6, 14)}, optional={"memory": st.integers(0, 9)}
+            )
+        ),
+        properties={
+            "preemption.delay": "1s",
+            **draw(st.fixed_dictionaries({}, optional={"priority.offset": st.just("1")})),
+        },
         maximum=draw(st.none() | st.none() | st.fixed_dictionaries({"vcore": st.integers(4, 14)})),
     )
     others = [draw(queue_specs(name, 2)) for name in "abc"[: draw(st.integers(1, 3))]]
     if draw(st.booleans()):
         others[0] = QueueSpec(
-            name="a", parent=True, queues=(own, others[0] if others[0].name != "own" else own), guaranteed=draw(st.none() | few)
+            name="a",
+            parent=True,
+            queues=(own, others[0] if others[0].name != "own" else own),
+            guaranteed=draw(st.none() | few),
         )
         queues = tuple(others)
     else:
         queues = (own, *others)
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues, maximum=draw(seldom_few))
+    root = QueueSpec(
+        name="root", parent=True, submit_acl="*", queues=queues, maximum=draw(seldom_few)
+    )
     return YunikornSpec(root=root, **fields)
 
 
@@ -80,7 +101,9 @@ def leaves(spec: QueueSpec, above: str = "") -> list[str]:
     return [leaf for child in spec.queues for leaf in leaves(child, path)]
 
 
-def _tasks(draw: st.DrawFn, where: st.SearchStrategy[str], kind: str, most: int, held=amounts) -> list[dict]:
+def _tasks(
+    draw: st.DrawFn, where: st.SearchStrategy[str], kind: str, most: int, held=amounts
+) -> list[dict]:
     count = draw(st.integers(1, most) | st.just(most))
     return [
         {
@@ -90,14 +113,17 @@ def _tasks(draw: st.DrawFn, where: st.SearchStrategy[str], kind: str, most: int,
             "priority": draw(st.sampled_from([0, 0, 1, -1, 2])),
             "allow_preemption": draw(st.integers(0, 4)) > 0,
             "originator": draw(st.integers(0, 4)) == 0,
-            "created": NOW - draw(st.sampled_from([0, 1000, 60_000, HOUR, 3 * HOUR, 3 * HOUR, 50 * HOUR])),
+            "created": NOW
+            - draw(st.sampled_from([0, 1000, 60_000, HOUR, 3 * HOUR, 3 * HOUR, 50 * HOUR])),
         }
         for number in range(count)
     ]
 
 
 @st.composite
-def clusters(draw: st.DrawFn, most: int = 8, nodes: int = 3, *, required: bool = False, **fields) -> list[v.AnyInput]:
+def clusters(
+    draw: st.DrawFn, most: int = 8, nodes: int = 3, *, required: bool = False, **fields
+) -> list[v.AnyInput]:
     """Return the inputs that set a cluster up: nodes nearly full, a few asks; with ``required`` most of them want one node."""
     spec = draw(configurations(**fields))
     paths = leaves(spec.root)
@@ -128,12 +154,22 @@ def clusters(draw: st.DrawFn, most: int = 8, nodes: int = 3, *, required: bool =
             )
         )
     for name in names:
-        spare = draw(st.fixed_dictionaries({"vcore": st.sampled_from([0, 0, 0, 0, 1]), "memory": st.sampled_from([0, 1, 3])}))
+        spare = draw(
+            st.fixed_dictionaries(
+                {"vcore": st.sampled_from([0, 0, 0, 0, 1]), "memory": st.sampled_from([0, 1, 3])}
+            )
+        )
         capacity = {kind: placed[name][kind] + spare[kind] for kind in TYPES}
-        inputs.append(v.NodeRegistered(node=name, capacity=capacity, schedulable=draw(st.integers(0, 9)) > 0))
+        inputs.append(
+            v.NodeRegistered(node=name, capacity=capacity, schedulable=draw(st.integers(0, 9)) > 0)
+        )
     inputs += tasks
     for task in _tasks(draw, st.sampled_from([*own * 12, *paths]), "p", 3, large):
-        wanted = draw(st.sampled_from([*names, *names, None] if required else [None, None, None, None, None, names[0]]))
+        wanted = draw(
+            st.sampled_from(
+                [*names, *names, None] if required else [None, None, None, None, None, names[0]]
+            )
+        )
         inputs.append(
             v.AskSubmitted(
                 ask=task["id"],
@@ -159,6 +195,10 @@ def built(inputs: list[v.AnyInput]) -> Engine:
     step = Step(engine.state, NOW)
     for proposed in inputs:
         kind = type(proposed)
-        fields = {name: getattr(proposed, name) for name in kind.__struct_fields__ if name not in {"seq", "cause", "due"}}
+        fields = {
+            name: getattr(proposed, name)
+            for name in kind.__struct_fields__
+            if name not in {"seq", "cause", "due"}
+        }
         step.emit(kind, cause=0, **fields)
     return engine

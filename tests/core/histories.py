@@ -13,7 +13,9 @@ NODES = ("n1", "n2", "n3")
 LEAVES = ("root.a", "root.p.b", "root.p.c")
 TASKS = tuple(f"t{number}" for number in range(12))
 
-amounts = st.fixed_dictionaries({"vcore": st.integers(0, 4000)}, optional={"memory": st.integers(1, 8)})
+amounts = st.fixed_dictionaries(
+    {"vcore": st.integers(0, 4000)}, optional={"memory": st.integers(1, 8)}
+)
 few = st.none() | st.fixed_dictionaries({"vcore": st.sampled_from([0, 2000, 5000, 9000])})
 
 
@@ -67,11 +69,25 @@ inputs = st.one_of(
     asks,
     asks,
     asks,
-    st.builds(v.ApplicationSubmitted, application=st.sampled_from(["x", "y"]), queue=st.sampled_from(LEAVES)),
+    st.builds(
+        v.ApplicationSubmitted,
+        application=st.sampled_from(["x", "y"]),
+        queue=st.sampled_from(LEAVES),
+    ),
     st.builds(v.ApplicationRemoved, application=st.sampled_from(["x", "y"])),
-    st.builds(v.NodeRegistered, node=nodes, capacity=st.just({"vcore": 10_000, "memory": 20}), schedulable=st.booleans()),
+    st.builds(
+        v.NodeRegistered,
+        node=nodes,
+        capacity=st.just({"vcore": 10_000, "memory": 20}),
+        schedulable=st.booleans(),
+    ),
     st.builds(v.NodeRegistered, node=nodes, capacity=st.just({"vcore": 10_000, "memory": 20})),
-    st.builds(v.NodeUpdated, node=nodes, capacity=st.none() | amounts, schedulable=st.none() | st.booleans()),
+    st.builds(
+        v.NodeUpdated,
+        node=nodes,
+        capacity=st.none() | amounts,
+        schedulable=st.none() | st.booleans(),
+    ),
     st.builds(v.NodeRemoved, node=nodes),
     st.builds(v.AskWithdrawn, ask=tasks),
     st.builds(v.AllocationReleased, allocation=tasks),
@@ -88,7 +104,11 @@ inputs = st.one_of(
     st.builds(v.ConfigurationApplied, configuration=configurations()),
 )
 histories = st.lists(
-    st.tuples(st.sampled_from([0, 1, 1000, 11_000, 31_000]), st.lists(inputs, max_size=5), st.booleans()), min_size=1, max_size=14
+    st.tuples(
+        st.sampled_from([0, 1, 1000, 11_000, 31_000]), st.lists(inputs, max_size=5), st.booleans()
+    ),
+    min_size=1,
+    max_size=14,
 )
 """Steps: (milliseconds since the step before, inputs, whether the process restarts before it)."""
 
@@ -97,11 +117,16 @@ def first_step(configuration: YunikornSpec) -> list[v.Proposal]:
     """Return the proposals that set a cluster up: a configuration and two nodes."""
     return [
         v.Proposal(input=v.ConfigurationApplied(configuration=configuration)),
-        *(v.Proposal(input=v.NodeRegistered(node=name, capacity={"vcore": 10_000, "memory": 20})) for name in NODES[:2]),
+        *(
+            v.Proposal(input=v.NodeRegistered(node=name, capacity={"vcore": 10_000, "memory": 20}))
+            for name in NODES[:2]
+        ),
     ]
 
 
-def settle(engine: Engine, until: int, steps: int = 200) -> list[tuple[int, tuple[v.AnyEvent, ...]]]:
+def settle(
+    engine: Engine, until: int, steps: int = 200
+) -> list[tuple[int, tuple[v.AnyEvent, ...]]]:
     """Step at every instant at which something is due up to ``until``; return (time, events) of each."""
     taken = []
     for _ in range(steps):
@@ -110,5 +135,7 @@ def settle(engine: Engine, until: int, steps: int = 200) -> list[tuple[int, tupl
             return taken
         time = max(due, engine.state.time)
         taken.append((time, engine.step(time)))
-    message = f"the engine still wants to step at {engine.next_due()} after {steps} steps up to {until}"
+    message = (
+        f"the engine still wants to step at {engine.next_due()} after {steps} steps up to {until}"
+    )
     raise AssertionError(message)

@@ -1,7 +1,7 @@
 """The order and the placement once more, deliberately naive: the oracle of the incremental ones.
 
-Everything is counted from the asks and allocations, nothing from what the state keeps; ratios are fractions; every pick sorts
-everything anew and scans every node.
+Everything is counted from the asks and allocations, nothing from what the state keeps; ratios are
+fractions; every pick sorts everything anew and scans every node.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from evsched.core.yunikorn import limits
 
 def amounts(state: State, task: Ask | Allocation) -> dict[str, int]:
     """Return what a task asks for or uses, by type name."""
-    return {name: amount for name, amount in state.types.shapes[task.shape].resources.items() if amount}
+    return {
+        name: amount for name, amount in state.types.shapes[task.shape].resources.items() if amount
+    }
 
 
 def add_up(state: State, tasks: Iterator[Ask | Allocation]) -> dict[str, int]:
@@ -41,7 +43,11 @@ def priority(state: State, queue: Queue) -> int | None:
     if queue.leaf:
         inside = [ask.priority for ask in state.asks.values() if ask.queue == queue.path]
     else:
-        inside = [shown for child in queue.children.values() if (shown := priority(state, child)) is not None]
+        inside = [
+            shown
+            for child in queue.children.values()
+            if (shown := priority(state, child)) is not None
+        ]
     if not inside:
         return None
     if queue.settings.priority_fence:
@@ -78,14 +84,18 @@ def children_in_order(state: State, parent: Queue) -> list[Queue]:
     def key(child: Queue) -> tuple[object, ...]:
         shown = priority(state, child)
         assert shown is not None
-        usage = add_up(state, (one for one in state.allocations.values() if below(child, one.queue)))
+        usage = add_up(
+            state, (one for one in state.allocations.values() if below(child, one.queue))
+        )
         pending = add_up(state, (one for one in state.asks.values() if below(child, one.queue)))
         fair = ratio(state, usage, child)
         hunger = [-pending.get(name, 0) for name in state.types.names]
         first = (-shown, fair) if parent.settings.sort_priority else (fair, -shown)
         return (*first, hunger, child.path)
 
-    return sorted((child for child in parent.children.values() if priority(state, child) is not None), key=key)
+    return sorted(
+        (child for child in parent.children.values() if priority(state, child) is not None), key=key
+    )
 
 
 def applications_in_order(state: State, leaf: Queue) -> list[Application]:
@@ -94,20 +104,32 @@ def applications_in_order(state: State, leaf: Queue) -> list[Application]:
     def key(application: Application) -> tuple[object, ...]:
         highest = max(ask.priority for ask in application.asks.values())
         usage = add_up(state, iter(application.allocations.values()))
-        policy = ratio(state, usage, leaf) if leaf.settings.sort_policy == "fair" else application.created
+        policy = (
+            ratio(state, usage, leaf)
+            if leaf.settings.sort_policy == "fair"
+            else application.created
+        )
         first = (-highest, policy) if leaf.settings.sort_priority else (policy, -highest)
         return (*first, application.created, application.seq, application.id)
 
-    waiting = sorted((one for one in leaf.applications.values() if one.asks and not is_paused(state, one)), key=key)
+    waiting = sorted(
+        (one for one in leaf.applications.values() if one.asks and not is_paused(state, one)),
+        key=key,
+    )
     if leaf.settings.sort_policy != "stateaware":
         return waiting
     new = [application for application in waiting if not application.allocations]
-    return [application for application in waiting if application.allocations or application is new[0]]
+    return [
+        application for application in waiting if application.allocations or application is new[0]
+    ]
 
 
 def is_paused(state: State, application: Application) -> bool:
     """Tell whether an application is paused: the timer that ends it is armed."""
-    return any(timer.kind == "pause" and timer.subject == application.id for timer in state.timers.armed.values())
+    return any(
+        timer.kind == "pause" and timer.subject == application.id
+        for timer in state.timers.armed.values()
+    )
 
 
 def to_be_paused(state: State) -> list[v.ApplicationPaused]:
@@ -117,10 +139,16 @@ def to_be_paused(state: State) -> list[v.ApplicationPaused]:
         settings = application.leaf.settings
         waiting = [ask for ask in application.asks.values() if ask.id not in state.preemptions]
         asks = sum(place(state, ask) is None for ask in waiting)
-        if settings.backoff_asks and asks >= settings.backoff_asks and not is_paused(state, application):
+        if (
+            settings.backoff_asks
+            and asks >= settings.backoff_asks
+            and not is_paused(state, application)
+        ):
             last = max(ask.seq for ask in application.asks.values())
             until = state.time + settings.backoff_delay_ms
-            found.append(v.ApplicationPaused(cause=last, application=application.id, until=until, asks=asks))
+            found.append(
+                v.ApplicationPaused(cause=last, application=application.id, until=until, asks=asks)
+            )
     return found
 
 
@@ -131,14 +159,20 @@ def asks_in_order(state: State, queue: Queue) -> Iterator[Ask]:
             yield from asks_in_order(state, child)
         return
     for application in applications_in_order(state, queue):
-        yield from sorted(application.asks.values(), key=lambda ask: (-ask.priority, ask.created, ask.seq, ask.id))
+        yield from sorted(
+            application.asks.values(), key=lambda ask: (-ask.priority, ask.created, ask.seq, ask.id)
+        )
 
 
 def free(state: State, node: Node, ask: str | None) -> dict[str, int]:
     """Return what an ask may use of a node: its own reservation counts as free, that of others does not. None: of anybody."""
     rest = dict(node.resources)
     taken = [amounts(state, one) for one in state.allocations.values() if one.node == node.name]
-    taken += [amounts(state, state.asks[one]) for one, name in state.reservations.items() if name == node.name and one != ask]
+    taken += [
+        amounts(state, state.asks[one])
+        for one, name in state.reservations.items()
+        if name == node.name and one != ask
+    ]
     for taking in taken:
         for name, amount in taking.items():
             rest[name] = rest.get(name, 0) - amount
@@ -148,7 +182,9 @@ def free(state: State, node: Node, ask: str | None) -> dict[str, int]:
 def fits(state: State, node: Node, task: Ask, ask: str | None) -> bool:
     """Tell whether a task fits on a node."""
     rest = free(state, node, ask)
-    return node.schedulable and all(rest.get(name, 0) >= amount for name, amount in amounts(state, task).items())
+    return node.schedulable and all(
+        rest.get(name, 0) >= amount for name, amount in amounts(state, task).items()
+    )
 
 
 def node_order(state: State, node: Node) -> tuple[int, str]:
@@ -183,9 +219,15 @@ def has_headroom(state: State, ask: Ask) -> bool:
     queue: Queue | None = state.queues[ask.queue]
     wanted = amounts(state, ask)
     while queue is not None:
-        users: list[Ask | Allocation] = [one for one in state.allocations.values() if below(queue, one.queue)]
+        users: list[Ask | Allocation] = [
+            one for one in state.allocations.values() if below(queue, one.queue)
+        ]
         if ask.id not in state.preemptions:
-            users += [state.asks[name] for name in state.preemptions if below(queue, state.asks[name].queue)]
+            users += [
+                state.asks[name]
+                for name in state.preemptions
+                if below(queue, state.asks[name].queue)
+            ]
         usage = add_up(state, iter(users))
         for index, limit in queue.maximum.items():
             if names[index] in wanted and usage.get(names[index], 0) + wanted[names[index]] > limit:
@@ -196,23 +238,34 @@ def has_headroom(state: State, ask: Ask) -> bool:
 
 def limited(state: State, ask: Ask) -> bool:
     """Tell whether a limit of its user, group or application holds an ask back."""
-    return limits.blocks(state, state.applications[ask.application], state.types.shapes[ask.shape].pairs) is not None
+    return (
+        limits.blocks(
+            state, state.applications[ask.application], state.types.shapes[ask.shape].pairs
+        )
+        is not None
+    )
 
 
 def reserved(state: State) -> list[tuple[str, str]]:
     """Return the asks with a reservation that can be bound now, each with its node, oldest first."""
     bound: list[tuple[str, str]] = []
     for ask in sorted((state.asks[name] for name in state.reservations), key=lambda ask: ask.seq):
-        if not has_headroom(state, ask) or (ask.id not in state.preemptions and limited(state, ask)):
+        if not has_headroom(state, ask) or (
+            ask.id not in state.preemptions and limited(state, ask)
+        ):
             continue
         node = state.nodes[state.reservations[ask.id]]
         if ask.required_node in (None, node.name) and fits(state, node, ask, ask.id):
             bound.append((ask.id, node.name))
         elif ask.id in state.preemptions and not state.preemptions[ask.id].waiting_for:
-            used = add_up(state, (one for one in state.allocations.values() if one.node == node.name))
+            used = add_up(
+                state, (one for one in state.allocations.values() if one.node == node.name)
+            )
             rest = {name: held - used.get(name, 0) for name, held in node.resources.items()}
             here = node.schedulable and ask.required_node in (None, node.name)
-            here = here and all(rest.get(name, 0) >= amount for name, amount in amounts(state, ask).items())
+            here = here and all(
+                rest.get(name, 0) >= amount for name, amount in amounts(state, ask).items()
+            )
             name = node.name if here else place(state, ask)
             if name is not None:
                 bound.append((ask.id, name))

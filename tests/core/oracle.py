@@ -1,7 +1,7 @@
 """A deliberately naive second implementation of preemption: all sets of victims of every node, judged rule by rule.
 
-It shares nothing with the algorithm but the state it reads, of which it takes the plain facts alone (who runs where, who waits,
-what was told, reserved and decided) and counts the rest anew.
+It shares nothing with the algorithm but the state it reads, of which it takes the plain facts alone
+(who runs where, who waits, what was told, reserved and decided) and counts the rest anew.
 """
 
 from __future__ import annotations
@@ -28,12 +28,19 @@ class World:
         """Copy them."""
         self.time = state.time
         types = state.types
-        self.parent = {path: queue.parent.path if queue.parent is not None else None for path, queue in state.queues.items()}
+        self.parent = {
+            path: queue.parent.path if queue.parent is not None else None
+            for path, queue in state.queues.items()
+        }
         self.type_order = tuple(types.names)
-        self.guaranteed = {path: self._named(queue.guaranteed) for path, queue in state.queues.items()}
+        self.guaranteed = {
+            path: self._named(queue.guaranteed) for path, queue in state.queues.items()
+        }
         self.maximum = {path: self._named(queue.maximum) for path, queue in state.queues.items()}
         self.settings = {path: queue.settings for path, queue in state.queues.items()}
-        self.nodes = {name: (dict(node.resources), node.schedulable) for name, node in state.nodes.items()}
+        self.nodes = {
+            name: (dict(node.resources), node.schedulable) for name, node in state.nodes.items()
+        }
         self.allocations = dict(state.allocations)
         self.asks = dict(state.asks)
         self.amounts = [dict(shape.resources) for shape in types.shapes]
@@ -43,7 +50,7 @@ class World:
     def _named(self, limits) -> dict[str, int]:
         return {self.type_order[index]: amount for index, amount in limits.items()}
 
-    # ------------------------------------------------------------------------------------------------------------ facts
+    # ---------------------------------------------------------------------------------------- facts
 
     def path(self, queue: str) -> list[str]:
         """Return a queue and all above it."""
@@ -60,7 +67,11 @@ class World:
         """Return what is used below a queue when everything told and these are gone."""
         gone, total = set(without), {}
         for allocation in self.allocations.values():
-            if not allocation.told and allocation.id not in gone and queue in self.path(allocation.queue):
+            if (
+                not allocation.told
+                and allocation.id not in gone
+                and queue in self.path(allocation.queue)
+            ):
                 for name, amount in self.holds(allocation).items():
                     total[name] = total.get(name, 0) + amount
         return total
@@ -88,14 +99,18 @@ class World:
             if one == point:
                 break
             settings = self.settings[one]
-            priority = settings.priority_offset if settings.priority_fence else priority + settings.priority_offset
+            priority = (
+                settings.priority_offset
+                if settings.priority_fence
+                else priority + settings.priority_offset
+            )
         return priority
 
     def guarantor(self, queue: str) -> str | None:
         """Return the closest queue with a guarantee."""
         return next((one for one in self.path(queue) if self.guaranteed[one]), None)
 
-    # ------------------------------------------------------------------------------------------------------------- rules
+    # ---------------------------------------------------------------------------------------- rules
 
     def triggers(self, ask) -> bool:
         """Law 4."""
@@ -113,7 +128,11 @@ class World:
         """Return the rule that spares a victim taken alone, law 2 aside."""
         point = self.common(ask.queue, victim.queue)
         guarantor = self.guarantor(ask.queue)
-        fences = [one for one in self.path(ask.queue) if self.settings[one].preemption_policy == "fence" and self.parent[one]]
+        fences = [
+            one
+            for one in self.path(ask.queue)
+            if self.settings[one].preemption_policy == "fence" and self.parent[one]
+        ]
         fence = fences[0] if fences else None
         if victim.told:
             return "told"
@@ -131,9 +150,13 @@ class World:
             return "law4"
         for queue in self.below(victim.queue, ask.queue):
             usage, guaranteed = self.usage(queue), self.guaranteed[queue]
-            if guaranteed and not any(usage.get(name, 0) > amount for name, amount in guaranteed.items()):
+            if guaranteed and not any(
+                usage.get(name, 0) > amount for name, amount in guaranteed.items()
+            ):
                 return "law5"
-        if self.seen(victim.queue, victim.priority, point) > self.seen(ask.queue, ask.priority, point):
+        if self.seen(victim.queue, victim.priority, point) > self.seen(
+            ask.queue, ask.priority, point
+        ):
             return "law6"
         if fence is not None and fence not in self.path(victim.queue):
             return "law7"
@@ -144,12 +167,22 @@ class World:
         victims = list(victims)
         for queue in {queue for victim in victims for queue in self.below(victim.queue, ask.queue)}:
             left = self.usage(queue, [victim.id for victim in victims])
-            given = {name for victim in victims if queue in self.path(victim.queue) for name in self.holds(victim)}
-            if any(name in given and left.get(name, 0) < amount for name, amount in self.guaranteed[queue].items()):
+            given = {
+                name
+                for victim in victims
+                if queue in self.path(victim.queue)
+                for name in self.holds(victim)
+            }
+            if any(
+                name in given and left.get(name, 0) < amount
+                for name, amount in self.guaranteed[queue].items()
+            ):
                 return True
         return False
 
-    def room(self, node: str, ask, victims: Iterable = (), *, told_go: bool = True) -> dict[str, int]:
+    def room(
+        self, node: str, ask, victims: Iterable = (), *, told_go: bool = True
+    ) -> dict[str, int]:
         """Return what an ask may use of a node when these victims are gone, and everything told as well."""
         gone = {victim.id for victim in victims}
         room = dict(self.nodes[node][0])
@@ -171,14 +204,17 @@ class World:
         if any(room.get(name, 0) < amount for name, amount in self.holds(ask).items()):
             return False
         for queue in self.path(ask.queue):
-            usage, promised = self.usage(queue, [victim.id for victim in victims]), self.promised(queue, ask.id)
+            usage, promised = (
+                self.usage(queue, [victim.id for victim in victims]),
+                self.promised(queue, ask.id),
+            )
             for name, limit in self.maximum[queue].items():
                 wanted = self.holds(ask).get(name, 0)
                 if wanted and usage.get(name, 0) + promised.get(name, 0) + wanted > limit:
                     return False
         return True
 
-    # ------------------------------------------------------------------------------------------------------------- plans
+    # ---------------------------------------------------------------------------------------- plans
 
     def broken(self, ask, node: str, victims: Iterable) -> list[str]:
         """Return every rule that a plan breaks, law 1 aside."""
@@ -197,7 +233,10 @@ class World:
     def waits_for_free_room(self, ask) -> bool:
         """Tell whether an ask needs no victim: there is room, or, as long as it is patient, will be when those told are gone."""
         patient = not 0 < ask.patient_until <= self.time
-        return any(schedulable and self.fits(node, ask, told_go=patient) for node, (_, schedulable) in self.nodes.items())
+        return any(
+            schedulable and self.fits(node, ask, told_go=patient)
+            for node, (_, schedulable) in self.nodes.items()
+        )
 
     def plans(self, ask) -> Iterator[tuple[str, tuple]]:
         """Yield every lawful, minimal plan for an ask; none when it needs no victim."""
@@ -206,7 +245,11 @@ class World:
         for node in sorted(self.nodes):
             if not self.nodes[node][1]:
                 continue
-            here = [one for one in self.allocations.values() if one.node == node and self.spared(ask, one) is None]
+            here = [
+                one
+                for one in self.allocations.values()
+                if one.node == node and self.spared(ask, one) is None
+            ]
             fitting: list[set[str]] = []
             for count in range(1, len(here) + 1):
                 for victims in combinations(here, count):
@@ -222,13 +265,16 @@ class World:
         by_node: dict[str, list[tuple]] = {}
         for node, victims in self.plans(ask):
             by_node.setdefault(node, []).append(victims)
-        chosen = [(node, min(plans, key=lambda plan: self.cost_here(ask, plan))) for node, plans in by_node.items()]
+        chosen = [
+            (node, min(plans, key=lambda plan: self.cost_here(ask, plan)))
+            for node, plans in by_node.items()
+        ]
         if not chosen:
             return None
         node, victims = min(chosen, key=lambda one: (*self.cost_between(ask, *one), one[0]))
         return Plan(node, tuple(sorted(victim.id for victim in victims)))
 
-    # ---------------------------------------------------------------------------------------------------- required nodes
+    # ------------------------------------------------------------------------------- required nodes
 
     def spared_required(self, ask, victim) -> str | None:
         """Return the rule that spares a victim from an ask that may run on this node only."""
@@ -244,7 +290,9 @@ class World:
         """Tell whether an ask fits its node when reservations without victims told for them do not count."""
         kept = self.reservations
         self.reservations = {
-            other: node for other, node in kept.items() if other in self.in_flight or self.asks[other].required_node == node
+            other: node
+            for other, node in kept.items()
+            if other in self.in_flight or self.asks[other].required_node == node
         }
         try:
             return self.fits(ask.required_node, ask, victims)
@@ -256,39 +304,62 @@ class World:
         node = ask.required_node
         if node not in self.nodes or not self.nodes[node][1] or self.fits_required(ask):
             return []
-        here = [one for one in self.allocations.values() if one.node == node and self.spared_required(ask, one) is None]
+        here = [
+            one
+            for one in self.allocations.values()
+            if one.node == node and self.spared_required(ask, one) is None
+        ]
         found: list[tuple] = []
         for count in range(1, len(here) + 1):
             for victims in combinations(here, count):
                 ids = {victim.id for victim in victims}
-                if not any({victim.id for victim in smaller} <= ids for smaller in found) and self.fits_required(ask, victims):
+                if not any(
+                    {victim.id for victim in smaller} <= ids for smaller in found
+                ) and self.fits_required(ask, victims):
                     found.append(victims)
         return found
 
     def broken_required(self, ask, node: str, victims: Iterable[str]) -> list[str]:
         """Return what is wrong with a plan for an ask with a required node."""
         chosen = [self.allocations[name] for name in victims]
-        found = [rule for victim in chosen if (rule := self.spared_required(ask, victim)) is not None]
+        found = [
+            rule for victim in chosen if (rule := self.spared_required(ask, victim)) is not None
+        ]
         found += [] if node == ask.required_node else ["other-node"]
         plans = self.required_plans(ask)
-        if {victim.id for victim in chosen} not in [{victim.id for victim in plan} for plan in plans]:
+        if {victim.id for victim in chosen} not in [
+            {victim.id for victim in plan} for plan in plans
+        ]:
             found.append("no such plan")
         elif self.cost_here(ask, chosen) != min(self.cost_here(ask, plan) for plan in plans):
             found.append("not the cheapest")
         return found
 
-    # -------------------------------------------------------------------------------------------------------------- cost
+    # ----------------------------------------------------------------------------------------- cost
 
     def cost_here(self, ask, victims) -> tuple:
         """Return the cost of a plan among those of its node."""
         ranked = sorted(victims, key=lambda one: (self.cost_one(ask, one), -one.seq))
-        sums = [sum(column) for column in zip(*(self.cost_one(ask, victim) for victim in victims), strict=True)]
+        sums = [
+            sum(column)
+            for column in zip(*(self.cost_one(ask, victim) for victim in victims), strict=True)
+        ]
         return (*sums, [(self.cost_one(ask, victim), -victim.seq) for victim in ranked])
 
     def cost_one(self, ask, victim) -> tuple:
         """Return the cost of one victim."""
-        given = [self.holds(victim).get(name, 0) for name in sorted(self.holds(ask), key=self.type_order.index)]
-        return (not victim.allow_preemption, victim.originator, 1, victim.priority, -victim.created, *given)
+        given = [
+            self.holds(victim).get(name, 0)
+            for name in sorted(self.holds(ask), key=self.type_order.index)
+        ]
+        return (
+            not victim.allow_preemption,
+            victim.originator,
+            1,
+            victim.priority,
+            -victim.created,
+            *given,
+        )
 
     def cost_between(self, ask, node: str, victims) -> tuple:
         """Return the cost of a plan against those of other nodes."""
@@ -299,5 +370,11 @@ class World:
             waste.append(sum(self.holds(victim).get(name, 0) for victim in victims) - lacking)
         opted_out = sum(not victim.allow_preemption for victim in victims)
         originators = sum(victim.originator for victim in victims)
-        return (opted_out, originators, len(victims), sum(victim.priority for victim in victims), ages, *waste)
-
+        return (
+            opted_out,
+            originators,
+            len(victims),
+            sum(victim.priority for victim in victims),
+            ages,
+            *waste,
+        )

@@ -13,13 +13,21 @@ START = 1_767_225_600_000
 def queue(name, *children, delay=None, **fields):
     """Return a queue of a configuration; ``delay`` in seconds, in the seed's spelling."""
     delay_ms = None if delay is None else delay * 1000
-    return QueueSpec(name=name, parent=bool(children), queues=children, quota_preemption_delay_ms=delay_ms, **fields)
+    return QueueSpec(
+        name=name,
+        parent=bool(children),
+        queues=children,
+        quota_preemption_delay_ms=delay_ms,
+        **fields,
+    )
 
 
 def partition(*queues, **fields):
     """Return a configuration with the switch on."""
     fields = {"quota_preemption_enabled": True, **fields}
-    return YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=queues), **fields)
+    return YunikornSpec(
+        root=QueueSpec(name="root", parent=True, submit_acl="*", queues=queues), **fields
+    )
 
 
 def pod(name, leaf, resources, **fields):
@@ -33,12 +41,20 @@ class Cluster:
 
     def __init__(self, configuration, *pods):
         self.engine, self.now, self.events = Engine(), START, []
-        self.give(configuration, v.NodeRegistered(node="n", capacity={"vcore": 10**7, "memory": 10**13}), *pods)
+        self.give(
+            configuration,
+            v.NodeRegistered(node="n", capacity={"vcore": 10**7, "memory": 10**13}),
+            *pods,
+        )
 
     def give(self, *inputs):
         """Step with these inputs; a configuration stands for its event."""
         proposals = [
-            v.Proposal(input=v.ConfigurationApplied(configuration=one) if isinstance(one, YunikornSpec) else one)
+            v.Proposal(
+                input=v.ConfigurationApplied(configuration=one)
+                if isinstance(one, YunikornSpec)
+                else one
+            )
             for one in inputs
         ]
         events = self.engine.step(self.now, proposals)
@@ -63,26 +79,40 @@ class Cluster:
     def quota(self):
         """Return the events of quota enforcement so far, as (kind, seconds since the start, queue)."""
         return [
-            (type(event).__name__.removeprefix("QuotaPreemption"), (event.due or 0) - START if event.due else None, event.queue)
+            (
+                type(event).__name__.removeprefix("QuotaPreemption"),
+                (event.due or 0) - START if event.due else None,
+                event.queue,
+            )
             for event in self.events
             if type(event).__name__.startswith("QuotaPreemption")
         ]
 
     def victims(self):
         """Return the ids of all victims so far, in their order."""
-        return [one.id for event in self.events if isinstance(event, v.QuotaPreemptionDecided) for one in event.victims]
+        return [
+            one.id
+            for event in self.events
+            if isinstance(event, v.QuotaPreemptionDecided)
+            for one in event.victims
+        ]
 
     def last(self):
         """Return the last event of quota enforcement."""
-        return [event for event in self.events if type(event).__name__.startswith("QuotaPreemption")][-1]
+        return [
+            event for event in self.events if type(event).__name__.startswith("QuotaPreemption")
+        ][-1]
 
 
 def pods(count, leaf, resources, prefix="p"):
     """Return equal pods, the first one the youngest."""
-    return [pod(f"{prefix}{i}", leaf, resources, created=START - (i + 1) * 60_000) for i in range(1, count + 1)]
+    return [
+        pod(f"{prefix}{i}", leaf, resources, created=START - (i + 1) * 60_000)
+        for i in range(1, count + 1)
+    ]
 
 
-# ---------------------------------------------------------------------------------------------- a judge that counts by hand
+# ---------------------------------------------------------------------- a judge that counts by hand
 
 
 def used(state, where, kind, without):
@@ -90,7 +120,9 @@ def used(state, where, kind, without):
     return sum(
         dict(state.types.shapes[one.shape].pairs).get(kind, 0)
         for one in state.allocations.values()
-        if not one.told and one.id not in without and (one.queue == where.path or one.queue.startswith(where.path + "."))
+        if not one.told
+        and one.id not in without
+        and (one.queue == where.path or one.queue.startswith(where.path + "."))
     )
 
 
@@ -100,14 +132,22 @@ def lawful(state, names):
         leaf = state.queues[state.allocations[name].queue]
         for where in leaf.lineage:
             for kind, _ in state.types.shapes[state.allocations[name].shape].pairs:
-                if kind in where.guaranteed and used(state, where, kind, names) < where.guaranteed[kind]:
+                if (
+                    kind in where.guaranteed
+                    and used(state, where, kind, names) < where.guaranteed[kind]
+                ):
                     return False
     return True
 
 
 def below(where):
     """Return everything that runs in a queue and below."""
-    return [one for leaf in where.leaves() for app in leaf.applications.values() for one in app.allocations.values()]
+    return [
+        one
+        for leaf in where.leaves()
+        for app in leaf.applications.values()
+        for one in app.allocations.values()
+    ]
 
 
 def unmet(state, where, target, names):

@@ -1,6 +1,7 @@
 """Histories drawn from a number, for processes that must agree: `python -m tests.core.seeded COUNT` prints a digest of each.
 
-Every history is stepped at fixed times from fixed inputs; what is digested are the frames as they would be written, byte by byte.
+Every history is stepped at fixed times from fixed inputs; what is digested are the frames as they
+would be written, byte by byte.
 """
 
 from __future__ import annotations
@@ -22,11 +23,17 @@ def configuration(chance: random.Random) -> YunikornSpec:
     """Return a tree of three leaves with guarantees, maxima and properties by chance."""
 
     def leaf(name: str) -> QueueSpec:
-        properties = {"preemption.delay": chance.choice(["1s", "10s"]), "quota.preemption.delay": "20s"}
+        properties = {
+            "preemption.delay": chance.choice(["1s", "10s"]),
+            "quota.preemption.delay": "20s",
+        }
         if chance.random() < 0.3:
             properties["priority.offset"] = str(chance.randrange(-5, 5))
         if chance.random() < 0.3:
-            properties |= {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "5s"}
+            properties |= {
+                "application.unschedasks.backoff": "1",
+                "application.unschedasks.backoff.delay": "5s",
+            }
         return QueueSpec(
             name=name,
             guaranteed=chance.choice([None, {"vcore": 4000}, {"vcore": 8000, "memory": 10}]),
@@ -47,10 +54,18 @@ def proposal(chance: random.Random, number: int) -> v.AnyInput:
         resources = {"memory": chance.randrange(1, 9), "vcore": chance.randrange(1, 5) * 1000}
         queue = chance.choice(LEAVES)
         return v.AskSubmitted(
-            ask=task, application=f"app-{queue}", queue=queue, resources=resources, priority=chance.randrange(3)
+            ask=task,
+            application=f"app-{queue}",
+            queue=queue,
+            resources=resources,
+            priority=chance.randrange(3),
         )
     if kind == 5:
-        return v.NodeRegistered(node=node, capacity={"vcore": 10_000, "memory": 20}, labels={"zone": "a", "rack": f"r{number}"})
+        return v.NodeRegistered(
+            node=node,
+            capacity={"vcore": 10_000, "memory": 20},
+            labels={"zone": "a", "rack": f"r{number}"},
+        )
     if kind == 6:
         return v.ConfigurationApplied(configuration=configuration(chance))
     if kind == 7:
@@ -65,12 +80,22 @@ def frames(seed: int) -> list[bytes]:
     time, found = START, []
     first: list[v.AnyInput] = [
         v.ConfigurationApplied(configuration=configuration(chance)),
-        *(v.NodeRegistered(node=f"n{number}", capacity={"vcore": 10_000, "memory": 20}) for number in range(2)),
+        *(
+            v.NodeRegistered(node=f"n{number}", capacity={"vcore": 10_000, "memory": 20})
+            for number in range(2)
+        ),
     ]
     for number in range(40):
-        inputs = first if number == 0 else [proposal(chance, number) for _ in range(chance.randrange(4))]
-        events = engine.step(time, [v.Proposal(input=one, id=f"{number}-{place}") for place, one in enumerate(inputs)])
-        frame = Frame(log_id="log", term=1, leader="l", frame=number + 1, prev="", time=time, events=events)
+        inputs = (
+            first if number == 0 else [proposal(chance, number) for _ in range(chance.randrange(4))]
+        )
+        events = engine.step(
+            time,
+            [v.Proposal(input=one, id=f"{number}-{place}") for place, one in enumerate(inputs)],
+        )
+        frame = Frame(
+            log_id="log", term=1, leader="l", frame=number + 1, prev="", time=time, events=events
+        )
         found.append(encode_frame(frame))
         time += chance.choice([1, 1000, 11_000])
     return found

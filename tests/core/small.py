@@ -48,14 +48,22 @@ def running(name, leaf, where, vcore, *, age=600, application=None, **fields):
     created = START - 1000 * age
     application = application or f"app-{leaf}"
     return v.AllocationRestored(
-        allocation=name, application=application, queue=leaf, node=where, resources={"vcore": vcore}, created=created, **fields
+        allocation=name,
+        application=application,
+        queue=leaf,
+        node=where,
+        resources={"vcore": vcore},
+        created=created,
+        **fields,
     )
 
 
 def ask(name, leaf, vcore, *, application=None, **fields):
     """Return a task that waits."""
     application = application or f"new-{leaf}"
-    return v.AskSubmitted(ask=name, application=application, queue=leaf, resources={"vcore": vcore}, **fields)
+    return v.AskSubmitted(
+        ask=name, application=application, queue=leaf, resources={"vcore": vcore}, **fields
+    )
 
 
 def preemptions(events):

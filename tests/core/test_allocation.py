@@ -26,7 +26,14 @@ START = 1_767_225_600_000
 LEAVES = ("root.a", "root.b", "root.p.c", "root.p.d", "root.p.q.e")
 LARGE = 2**31 - 1
 
-AMOUNTS = ({"vcore": 1}, {"vcore": 2}, {"vcore": 3}, {"vcore": 2, "memory": 1}, {"memory": 3}, {"vcore": 1, "gpu": 1})
+AMOUNTS = (
+    {"vcore": 1},
+    {"vcore": 2},
+    {"vcore": 3},
+    {"vcore": 2, "memory": 1},
+    {"memory": 3},
+    {"vcore": 1, "gpu": 1},
+)
 GUARANTEED = (None, None, {"vcore": 1}, {"vcore": 3, "memory": 1}, {"memory": 2})
 MAXIMA = (None, None, {"vcore": 5}, {"vcore": 7}, {"vcore": 9, "memory": 5}, {"memory": 4})
 CAPACITIES = ({"vcore": 4, "memory": 4}, {"vcore": 8}, {"vcore": 6, "memory": 2, "gpu": 2})
@@ -38,8 +45,14 @@ PROPERTIES = {
     "application.unschedasks.backoff": (None, None, None, "1", "2", "4"),
     "application.unschedasks.backoff.delay": (None, "1ms", "2s"),
 }
-USERS = (LimitSpec(users=("ann",), max_resources={"vcore": 6}), LimitSpec(users=("*",), max_applications=2))
-GROUPS = (LimitSpec(groups=("red",), max_resources={"vcore": 5}), LimitSpec(groups=("*",), max_resources={"vcore": 4}))
+USERS = (
+    LimitSpec(users=("ann",), max_resources={"vcore": 6}),
+    LimitSpec(users=("*",), max_applications=2),
+)
+GROUPS = (
+    LimitSpec(groups=("red",), max_resources={"vcore": 5}),
+    LimitSpec(groups=("*",), max_resources={"vcore": 4}),
+)
 
 
 def configuration(draw: Random) -> YunikornSpec:
@@ -68,7 +81,13 @@ def some_configuration(draw: Random) -> YunikornSpec:
     below = make("p", make("c"), make("d"), make("q", make("e")))
     disabled = draw.choice(({}, {}, {"application.sort.priority": "disabled"}))
     return YunikornSpec(
-        root=QueueSpec(name="root", parent=True, submit_acl="*", queues=(make("a"), make("b"), below), properties=disabled),
+        root=QueueSpec(
+            name="root",
+            parent=True,
+            submit_acl="*",
+            queues=(make("a"), make("b"), below),
+            properties=disabled,
+        ),
         preemption_enabled=False,
         node_sort_policy=draw.choice(("fair", "binpacking")),
         node_sort_weights=draw.choice(({}, {"vcore": 0}, {"vcore": 3000})),
@@ -102,7 +121,9 @@ def inputs(draw: Random, engine: Engine) -> v.AnyInput:
             return v.NodeRegistered(node=node, capacity=draw.choice(CAPACITIES))
         case 4:
             capacity = draw.choice((None, *CAPACITIES))
-            return v.NodeUpdated(node=node, capacity=capacity, schedulable=draw.choice((None, True, True, False)))
+            return v.NodeUpdated(
+                node=node, capacity=capacity, schedulable=draw.choice((None, True, True, False))
+            )
         case 5:
             return v.NodeRemoved(node=node)
         case 6:
@@ -125,13 +146,17 @@ def first_step(spec: YunikornSpec) -> list[v.Proposal]:
 def decided(engine: Engine, asker: str, node: str, *victims: Allocation) -> v.PreemptionDecided:
     """Return the decision that an ask gets a node from these victims."""
     told = tuple(v.Victim(id=one.id, queue=one.queue, reason="test") for one in victims)
-    return v.PreemptionDecided(seq=engine.state.seq + 1, ask=asker, node=node, victims=told, algorithm="guarantee")
+    return v.PreemptionDecided(
+        seq=engine.state.seq + 1, ask=asker, node=node, victims=told, algorithm="guarantee"
+    )
 
 
 def disturb(draw: Random, engine: Engine) -> v.AnyEvent | None:
     """Return a decision as preemption would write it (not a lawful one), a queue made or gone, or None."""
     state = engine.state
-    waiting = [ask for ask in state.asks if ask not in state.preemptions and ask not in state.reservations]
+    waiting = [
+        ask for ask in state.asks if ask not in state.preemptions and ask not in state.reservations
+    ]
     if waiting and state.nodes and draw.random() < 0.4:
         node = draw.choice(list(state.nodes.values()))
         staying = [one for one in node.allocations.values() if not one.told]
@@ -145,16 +170,24 @@ def disturb(draw: Random, engine: Engine) -> v.AnyEvent | None:
             return v.QueueRemoved(seq=state.seq + 1, queue=path)
     if state.preemptions and draw.random() < 0.3:
         flight = draw.choice(list(state.preemptions.values()))
-        return v.PreemptionWithdrawn(seq=state.seq + 1, ask=flight.ask, victims=tuple(flight.waiting_for), reason="test")
+        return v.PreemptionWithdrawn(
+            seq=state.seq + 1, ask=flight.ask, victims=tuple(flight.waiting_for), reason="test"
+        )
     return None
 
 
 def allocate_naively(engine: Engine) -> list[tuple[str, str]]:
     """End the pauses that are over, bind what the oracle picks, one by one, and pause whom it pauses; return all of it."""
     state, done = engine.state, []
-    over = [timer for timer in state.timers.armed.values() if timer.kind == "pause" and timer.due <= state.time]
+    over = [
+        timer
+        for timer in state.timers.armed.values()
+        if timer.kind == "pause" and timer.due <= state.time
+    ]
     for timer in sorted(over, key=lambda timer: (timer.due, timer.id)):
-        end = v.ApplicationResumed(seq=state.seq + 1, cause=timer.cause, due=timer.due, application=timer.subject)
+        end = v.ApplicationResumed(
+            seq=state.seq + 1, cause=timer.cause, due=timer.due, application=timer.subject
+        )
         engine.apply(end, state.time)
         done.append((timer.subject, "resumed"))
     while True:
@@ -215,7 +248,9 @@ def test_how_often_marks_are_swept_changes_no_decision(seed):
         for _ in range(12):
             time += draw.choice((0, 0, 1, 1000, 2000))
             event = disturb(draw, kept)
-            proposals = [v.Proposal(input=inputs(draw, kept)) for _ in range(draw.choice((1, 2, 12)))]
+            proposals = [
+                v.Proposal(input=inputs(draw, kept)) for _ in range(draw.choice((1, 2, 12)))
+            ]
             decide = draw.random() < 0.5  # marks pile up over steps in which another decides
             for engine in (swept, kept):
                 if event is not None:
@@ -223,7 +258,9 @@ def test_how_often_marks_are_swept_changes_no_decision(seed):
                 order = engine.state.order
                 if isinstance(order, WaitingOrder):
                     order._sweep_at = 1 if engine is swept else LARGE
-            assert swept.step(time, proposals, decide=decide) == kept.step(time, proposals, decide=decide)
+            assert swept.step(time, proposals, decide=decide) == kept.step(
+                time, proposals, decide=decide
+            )
         assert swept.state.digest() == kept.state.digest()
 
 
@@ -236,27 +273,45 @@ def summary(order: WaitingOrder) -> dict[str, object]:
     """Return what an order that followed the events must share with one that is built from the state: it forgot what is gone."""
     queues = {
         path: (
-            {(demand.shape.index, demand.required): count for demand, count in standing.demands.items()},
+            {
+                (demand.shape.index, demand.required): count
+                for demand, count in standing.demands.items()
+            },
             standing.levels,
             sorted(standing.lines),
             standing.bin_count,
-            sorted((bin_.demand.shape.index, str(bin_.peers), bin_.groups) for bin_ in bins_of(standing)),
+            sorted(
+                (bin_.demand.shape.index, str(bin_.peers), bin_.groups)
+                for bin_ in bins_of(standing)
+            ),
         )
         for path, standing in order.standings.items()
         if standing.demands
     }
-    watched = {str(key): sorted(group.line.application.id for group in one.watched) for key, one in order.demands.items()}
+    watched = {
+        str(key): sorted(group.line.application.id for group in one.watched)
+        for key, one in order.demands.items()
+    }
     lines = {name: (line.open, line.paused) for name, line in sorted(order.lines.items())}
-    return {"queues": queues, "lines": lines, "demands": sorted(map(str, order.demands)), "watched": watched}
+    return {
+        "queues": queues,
+        "lines": lines,
+        "demands": sorted(map(str, order.demands)),
+        "watched": watched,
+    }
 
 
-# ---------------------------------------------------------------------------------------------------------- particulars
+# -------------------------------------------------------------------------------------- particulars
 
 
 def ask(name: str, queue: str = "root.a", vcore: int = 1, **fields: object) -> v.Proposal:
     """Return the proposal of an ask."""
     application = f"app-{queue}"
-    return v.Proposal(input=v.AskSubmitted(ask=name, queue=queue, application=application, resources={"vcore": vcore}, **fields))
+    return v.Proposal(
+        input=v.AskSubmitted(
+            ask=name, queue=queue, application=application, resources={"vcore": vcore}, **fields
+        )
+    )
 
 
 def cluster(*queues: QueueSpec, vcore: int = 10, nodes: int = 1) -> Engine:
@@ -265,7 +320,10 @@ def cluster(*queues: QueueSpec, vcore: int = 10, nodes: int = 1) -> Engine:
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=queues)
     spec = YunikornSpec(root=root, preemption_enabled=False)
     proposals = [v.Proposal(input=v.ConfigurationApplied(configuration=spec))]
-    proposals += [v.Proposal(input=v.NodeRegistered(node=f"n{number + 1}", capacity={"vcore": vcore})) for number in range(nodes)]
+    proposals += [
+        v.Proposal(input=v.NodeRegistered(node=f"n{number + 1}", capacity={"vcore": vcore}))
+        for number in range(nodes)
+    ]
     engine.step(START, proposals)
     return engine
 
@@ -282,7 +340,9 @@ def bound_and_paused(events: tuple[v.AnyEvent, ...]) -> list[tuple[str, str | No
         if isinstance(event, v.AllocationBound):
             found.append((event.ask, event.node))
         elif isinstance(event, v.ApplicationPaused | v.ApplicationResumed):
-            found.append((event.application, type(event).__name__.removeprefix("Application").lower()))
+            found.append(
+                (event.application, type(event).__name__.removeprefix("Application").lower())
+            )
     return found
 
 
@@ -310,7 +370,14 @@ def test_an_ask_in_flight_is_not_bound_elsewhere_while_its_victims_leave():
     engine.step(START, [ask("victim", vcore=3)])
     engine.step(START, [ask("asker", "root.b", vcore=4)])
     engine.apply(decided(engine, "asker", "n1", engine.state.allocations["victim"]), START)
-    assert bound(engine.step(START, [v.Proposal(input=v.NodeRegistered(node="n2", capacity={"vcore": 9}))])) == []
+    assert (
+        bound(
+            engine.step(
+                START, [v.Proposal(input=v.NodeRegistered(node="n2", capacity={"vcore": 9}))]
+            )
+        )
+        == []
+    )
     closed = v.Proposal(input=v.NodeUpdated(node="n1", schedulable=False))
     gone = v.Proposal(input=v.AllocationReleased(allocation="victim", reason="preempted"))
     assert bound(engine.step(START, [closed, gone])) == [("asker", "n2")]
@@ -325,7 +392,9 @@ def test_what_was_promised_counts_for_everybody_else():
     leaf = engine.state.queues["root.a"]
     pairs = engine.state.types.shape({"vcore": 2}).pairs
     assert within_maximum(leaf, pairs, own_claim=False) is leaf
-    assert within_maximum(leaf, engine.state.types.shape({"vcore": 3}).pairs, own_claim=True) is None
+    assert (
+        within_maximum(leaf, engine.state.types.shape({"vcore": 3}).pairs, own_claim=True) is None
+    )
 
 
 def test_who_comes_and_goes_while_nobody_waits_is_forgotten(monkeypatch):
@@ -357,14 +426,21 @@ def test_a_required_node_is_the_only_one():
     engine = cluster(QueueSpec(name="a"), vcore=2, nodes=2)
     engine.step(START, [ask("here", vcore=2, required_node="n1")])
     assert bound(engine.step(START, [ask("too", vcore=2, required_node="n1")])) == []
-    assert bound(engine.step(START, [v.Proposal(input=v.AllocationReleased(allocation="here"))])) == [("too", "n1")]
+    assert bound(
+        engine.step(START, [v.Proposal(input=v.AllocationReleased(allocation="here"))])
+    ) == [("too", "n1")]
 
 
 def test_limits_of_users_are_asked():
     """What a limit holds back is passed over and tried again when something was freed."""
-    engine = cluster(QueueSpec(name="a", limits=(LimitSpec(users=("nobody",), max_resources={"vcore": 2}),)), vcore=9)
+    engine = cluster(
+        QueueSpec(name="a", limits=(LimitSpec(users=("nobody",), max_resources={"vcore": 2}),)),
+        vcore=9,
+    )
     assert bound(engine.step(START, [ask("one", vcore=2), ask("two", vcore=2)])) == [("one", "n1")]
-    assert bound(engine.step(START, [v.Proposal(input=v.AllocationReleased(allocation="one"))])) == [("two", "n1")]
+    assert bound(
+        engine.step(START, [v.Proposal(input=v.AllocationReleased(allocation="one"))])
+    ) == [("two", "n1")]
 
 
 class Notes:
@@ -383,13 +459,28 @@ class Notes:
 def test_the_tracer_hears_what_holds_each_ask_up():
     """An explanation names for every ask that waits the maximum, limit, node or victims that it waits for."""
     held = (LimitSpec(users=("*",), max_resources={"vcore": 2}),)
-    engine = cluster(QueueSpec(name="a", limits=held), QueueSpec(name="b", maximum={"vcore": 3}), QueueSpec(name="c"), vcore=4)
+    engine = cluster(
+        QueueSpec(name="a", limits=held),
+        QueueSpec(name="b", maximum={"vcore": 3}),
+        QueueSpec(name="c"),
+        vcore=4,
+    )
     engine.step(START, [ask("runs", vcore=2)])
     engine.step(START, [ask("flies", "root.c", vcore=4)])
     engine.apply(decided(engine, "flies", "n1", engine.state.allocations["runs"]), START)
-    proposals = [ask("over", vcore=1), ask("full", "root.b", vcore=4), ask("there", "root.c", required_node="n1")]
+    proposals = [
+        ask("over", vcore=1),
+        ask("full", "root.b", vcore=4),
+        ask("there", "root.c", required_node="n1"),
+    ]
     engine.tracer = notes = Notes()
     engine.step(START, [*proposals, ask("large", "root.c", vcore=5)])
     assert {"flies", "over", "full", "there", "large"} == set(engine.state.asks)
-    expected = {("flies", "in-flight"), ("over", "limit"), ("full", "max"), ("there", "required-node"), ("large", "no-node")}
+    expected = {
+        ("flies", "in-flight"),
+        ("over", "limit"),
+        ("full", "max"),
+        ("there", "required-node"),
+        ("large", "no-node"),
+    }
     assert expected <= set(notes.taken)

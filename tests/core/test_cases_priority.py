@@ -1,7 +1,8 @@
 """The priority files against what the real YuniKorn did with them: who is bound, and why where we bind somebody else.
 
-Each file stands in one group by its name; a group is an explanation, and its test shows it. "The real one" in the tests below is
-`peer`: the naive allocator with what only the real one does. Record 9 of the decisions tells the story.
+Each file stands in one group by its name; a group is an explanation, and its test shows it. "The
+real one" in the tests below is `peer`: the naive allocator with what only the real one does. Record
+9 of the decisions tells the story.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from replays.compare import differences
-from replays.scenario import Scenario, Step, read_scenario, seconds_to_ms
-from replays.simulate import Simulation
+from replays.scenarios.compare import differences
+from replays.scenarios.scenario import Scenario, Step, read_scenario, seconds_to_ms
+from replays.scenarios.simulate import Simulation
 from tests.core import peer
 
 AGREE = (
@@ -102,11 +103,17 @@ def test_reservations_leave_the_others_as_they_are(shared_cases: Path, name: str
     assert peer.bindings(scenario, reserves=True) == observed(scenario)
 
 
-def test_the_headroom_of_root_is_part_of_the_rule(shared_cases: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_headroom_of_root_is_part_of_the_rule(
+    shared_cases: Path, monkeypatch: pytest.MonkeyPatch
+):
     """If asks reserved that are larger than all that is free, nine files in which we agree would come out otherwise."""
     monkeypatch.setattr(peer, "fits_cluster", lambda state, ask: True)
     scenarios = {name: read(shared_cases, name) for name in AGREE}
-    wrong = {name for name, one in scenarios.items() if peer.bindings(one, reserves=True) != observed(one)}
+    wrong = {
+        name
+        for name, one in scenarios.items()
+        if peer.bindings(one, reserves=True) != observed(one)
+    }
     assert wrong == TOO_LARGE_FOR_THE_CLUSTER
 
 
@@ -122,23 +129,33 @@ def test_reservations_do_not_explain_the_last_one(shared_cases: Path, name: str)
 def test_a_maximum_left_behind_makes_the_difference(shared_cases: Path, name: str):
     """With both rules, the children walked as they stand in the file, the real one binds exactly what was observed."""
     scenario = read(shared_cases, name)
-    assert peer.bindings(scenario, reserves=True, order=peer.with_maxima_left_behind()) == observed(scenario)
+    assert peer.bindings(scenario, reserves=True, order=peer.with_maxima_left_behind()) == observed(
+        scenario
+    )
 
 
 @pytest.mark.parametrize("name", MAXIMA_LEFT_BEHIND)
 @pytest.mark.parametrize("turned", [1, 2])
-def test_where_the_walk_begins_is_chance_and_then_it_binds_what_we_bind(shared_cases: Path, name: str, turned: int):
+def test_where_the_walk_begins_is_chance_and_then_it_binds_what_we_bind(
+    shared_cases: Path, name: str, turned: int
+):
     """From another child of root than the first the maxima do no harm: its outcome is not one but two."""
     scenario = read(shared_cases, name)
-    assert peer.bindings(scenario, reserves=True, order=peer.with_maxima_left_behind(turned)) == ours(scenario)
+    assert peer.bindings(
+        scenario, reserves=True, order=peer.with_maxima_left_behind(turned)
+    ) == ours(scenario)
 
 
 @pytest.mark.parametrize("name", [*AGREE, *RESERVED])
 @pytest.mark.parametrize("turned", range(4))
-def test_maxima_left_behind_leave_the_others_as_they_are(shared_cases: Path, name: str, turned: int):
+def test_maxima_left_behind_leave_the_others_as_they_are(
+    shared_cases: Path, name: str, turned: int
+):
     """Wherever the walk begins (no queue has more than four children), the other files come out as observed."""
     scenario = read(shared_cases, name)
-    assert peer.bindings(scenario, reserves=True, order=peer.with_maxima_left_behind(turned)) == observed(scenario)
+    assert peer.bindings(
+        scenario, reserves=True, order=peer.with_maxima_left_behind(turned)
+    ) == observed(scenario)
 
 
 def arriving(scenario: Scenario, first: set[str]) -> Scenario:
@@ -152,12 +169,22 @@ def test_429_comes_out_too_if_p7_was_bound_before_p13_came(shared_cases: Path):
     """Another explanation that would do: p7 alone first, when its queue used nothing, or p13 alone last; no other ask does it."""
     scenario = read(shared_cases, "429")
     everybody = {item.id for item in scenario.pending}
-    assert [ask for ask in sorted(everybody) if disagreements(arriving(scenario, {ask})) == []] == ["p7"]
-    assert [ask for ask in sorted(everybody) if disagreements(arriving(scenario, everybody - {ask})) == []] == ["p13"]
+    assert [ask for ask in sorted(everybody) if disagreements(arriving(scenario, {ask})) == []] == [
+        "p7"
+    ]
+    assert [
+        ask
+        for ask in sorted(everybody)
+        if disagreements(arriving(scenario, everybody - {ask})) == []
+    ] == ["p13"]
 
 
 def test_429_does_not_come_out_by_arrival_in_the_order_of_the_file(shared_cases: Path):
     """However many of its asks were decided before the rest came: the reason why arrival is not the explanation we give."""
     scenario = read(shared_cases, "429")
     asks = [item.id for item in scenario.pending]
-    assert [count for count in range(len(asks)) if disagreements(arriving(scenario, set(asks[:count]))) == []] == []
+    assert [
+        count
+        for count in range(len(asks))
+        if disagreements(arriving(scenario, set(asks[:count]))) == []
+    ] == []

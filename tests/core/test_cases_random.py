@@ -8,15 +8,16 @@ import pytest
 
 from events import vocabulary as v
 from evsched.core.engine import Engine
-from replays.compare import differences
-from replays.scenario import read_scenario
-from replays.simulate import Simulation
+from replays.scenarios.compare import differences
+from replays.scenarios.scenario import read_scenario
+from replays.scenarios.simulate import Simulation
 from tests.core.oracle import World
 
 CROSS_NODE = "reclaim-from-a-sibling-basic-01"
-"""It expects a victim on node-2 and the reservation of node-1. The seed (preemption_design, "Preemption Logic"): "Cross node
-preemption is not supported. Any set of victims that get preempted must run on the same node. … After choosing a group and
-indirectly a node, the node is reserved for the pod." So the victim's own node is reserved."""
+"""It expects a victim on node-2 and the reservation of node-1. The seed (preemption_design,
+"Preemption Logic"): "Cross node preemption is not supported. Any set of victims that get preempted
+must run on the same node. … After choosing a group and indirectly a node, the node is reserved for
+the pod." So the victim's own node is reserved."""
 
 
 def judge(steps) -> Engine:
@@ -31,15 +32,24 @@ def judge(steps) -> Engine:
                 victims = [world.allocations[victim.id] for victim in event.victims]
                 assert world.broken(ask, event.node, victims) == [], event
                 if not all(victim.allow_preemption for victim in victims):
-                    spared = [plan for _, plan in world.plans(ask) if all(victim.allow_preemption for victim in plan)]
+                    spared = [
+                        plan
+                        for _, plan in world.plans(ask)
+                        if all(victim.allow_preemption for victim in plan)
+                    ]
                     assert spared == [], f"law1: {event}"
                 best = world.best(ask)
-                assert (event.node, tuple(sorted(victim.id for victim in event.victims))) == (best.node, best.victims)
+                assert (event.node, tuple(sorted(victim.id for victim in event.victims))) == (
+                    best.node,
+                    best.victims,
+                )
             if isinstance(event, v.PreemptionDecided) and event.algorithm == "required-node":
                 engine.state.time = time
                 world = World(engine.state)
                 victims = [victim.id for victim in event.victims]
-                assert world.broken_required(world.asks[event.ask], event.node, victims) == [], event
+                assert world.broken_required(world.asks[event.ask], event.node, victims) == [], (
+                    event
+                )
             engine.apply(event, time)
     return engine
 

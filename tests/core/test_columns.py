@@ -19,13 +19,23 @@ START = 1_767_225_600_000
 TYPES = ("vcore", "memory", "gpu")
 
 
-def engine_with(policy: str = "fair", weights: dict[str, int] | None = None, **nodes: dict[str, int]) -> Engine:
+def engine_with(
+    policy: str = "fair", weights: dict[str, int] | None = None, **nodes: dict[str, int]
+) -> Engine:
     """Return an engine with one leaf and these nodes."""
     engine = Engine()
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
-    spec = YunikornSpec(root=root, node_sort_policy=policy, node_sort_weights=weights or {}, preemption_enabled=False)
+    spec = YunikornSpec(
+        root=root,
+        node_sort_policy=policy,
+        node_sort_weights=weights or {},
+        preemption_enabled=False,
+    )
     proposals = [v.Proposal(input=v.ConfigurationApplied(configuration=spec))]
-    proposals += [v.Proposal(input=v.NodeRegistered(node=name, capacity=capacity)) for name, capacity in nodes.items()]
+    proposals += [
+        v.Proposal(input=v.NodeRegistered(node=name, capacity=capacity))
+        for name, capacity in nodes.items()
+    ]
     events = engine.step(START, proposals, decide=False)
     assert not any(isinstance(event, v.InputRejected) for event in events)
     return engine
@@ -33,7 +43,9 @@ def engine_with(policy: str = "fair", weights: dict[str, int] | None = None, **n
 
 def run(engine: Engine, name: str, node: str, **resources: int) -> None:
     """Let an allocation run on a node."""
-    restored = v.AllocationRestored(allocation=name, application="x", queue="root.a", node=node, resources=resources)
+    restored = v.AllocationRestored(
+        allocation=name, application="x", queue="root.a", node=node, resources=resources
+    )
     engine.step(START, [v.Proposal(input=restored)], decide=False)
 
 
@@ -42,13 +54,24 @@ def scan(engine: Engine, resources: dict[str, int]) -> str | None:
     spec, names = engine.state.configuration, engine.state.types.names
 
     def use(node: Node) -> int:
-        weights = {index: spec.node_sort_weights.get(names[index], 1000) for index, amount in enumerate(node.capacity) if amount}
-        weighed = sum(weight * (node.used[index] * FULL // node.capacity[index]) for index, weight in weights.items())
+        weights = {
+            index: spec.node_sort_weights.get(names[index], 1000)
+            for index, amount in enumerate(node.capacity)
+            if amount
+        }
+        weighed = sum(
+            weight * (node.used[index] * FULL // node.capacity[index])
+            for index, weight in weights.items()
+        )
         return weighed // sum(weights.values()) if sum(weights.values()) else 0
 
     sign = -1 if spec.node_sort_policy == "binpacking" else 1
     pairs = engine.state.types.shape(resources).pairs
-    fitting = [(sign * use(node), node.name) for node in engine.state.nodes.values() if node.schedulable and node.fits(pairs)]
+    fitting = [
+        (sign * use(node), node.name)
+        for node in engine.state.nodes.values()
+        if node.schedulable and node.fits(pairs)
+    ]
     return min(fitting)[1] if fitting else None
 
 
@@ -58,19 +81,29 @@ def test_places_like_a_plain_scan(seed):
     """After any change to any node, every shape goes where a scan over all nodes would put it."""
     draw = Random(seed)
     names = [f"n{number}" for number in range(draw.choice((1, 4, 9)))]
-    capacity = {name: {kind: draw.randrange(12) for kind in TYPES[: draw.choice((1, 2, 3))]} for name in names}
+    capacity = {
+        name: {kind: draw.randrange(12) for kind in TYPES[: draw.choice((1, 2, 3))]}
+        for name in names
+    }
     weights = {kind: draw.choice((0, 1, 1000, 10**9)) for kind in TYPES if draw.random() < 0.5}
     engine = engine_with(draw.choice(("fair", "binpacking")), weights, **capacity)
-    shapes = [{kind: draw.randrange(1, 4) for kind in draw.sample(TYPES, draw.choice((1, 1, 2)))} for _ in range(4)]
+    shapes = [
+        {kind: draw.randrange(1, 4) for kind in draw.sample(TYPES, draw.choice((1, 1, 2)))}
+        for _ in range(4)
+    ]
     for number in range(60):
         resources = draw.choice(shapes)
-        shape = engine.state.shape(resources)  # a new type of resource drops the columns, so it comes before them
+        shape = engine.state.shape(
+            resources
+        )  # a new type of resource drops the columns, so it comes before them
         found = columns_of(engine.state).place(shape)
         assert found == scan(engine, resources)
         match draw.randrange(6):
             case 0:
                 name, change = draw.choice(names), {kind: draw.randrange(12) for kind in TYPES}
-                changed = v.NodeUpdated(node=name, capacity=draw.choice((None, change)), schedulable=draw.random() < 0.8)
+                changed = v.NodeUpdated(
+                    node=name, capacity=draw.choice((None, change)), schedulable=draw.random() < 0.8
+                )
                 engine.step(START, [v.Proposal(input=changed)], decide=False)
             case 1 if engine.state.allocations:
                 gone = v.AllocationReleased(allocation=draw.choice(list(engine.state.allocations)))
@@ -101,10 +134,14 @@ def test_a_type_that_a_node_lacks_does_not_count_for_its_score():
     assert columns_of(engine.state).place(engine.state.shape({"vcore": 1})) == "n1"
 
 
-@pytest.mark.parametrize(("weights", "expected"), [({"vcore": 3000}, "n2"), ({"memory": 3000}, "n1")])
+@pytest.mark.parametrize(
+    ("weights", "expected"), [({"vcore": 3000}, "n2"), ({"memory": 3000}, "n1")]
+)
 def test_weights_decide_which_type_matters(weights, expected):
     """The node that is fuller in the heavier type comes later."""
-    engine = engine_with("fair", weights, n1={"vcore": 10, "memory": 10}, n2={"vcore": 10, "memory": 10})
+    engine = engine_with(
+        "fair", weights, n1={"vcore": 10, "memory": 10}, n2={"vcore": 10, "memory": 10}
+    )
     run(engine, "t1", "n1", vcore=4)
     run(engine, "t2", "n2", memory=4)
     assert columns_of(engine.state).place(engine.state.shape({"vcore": 1})) == expected

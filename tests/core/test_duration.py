@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evsched.core.duration import DurationError, format_duration, parse_duration_ms, parse_duration_ns
+from evsched.core.duration import (
+    DurationError,
+    format_duration,
+    parse_duration_ms,
+    parse_duration_ns,
+)
 
 SECOND = 10**9
 MINUTE = 60 * SECOND
@@ -91,7 +96,9 @@ def test_duration_refused(text):
         parse_duration_ns(text)
 
 
-@pytest.mark.parametrize(("text", "ms"), [("1s", 1000), ("1ns", 1), ("1500us", 2), ("0", 0), ("-1ns", 0), ("-1s", -1000)])
+@pytest.mark.parametrize(
+    ("text", "ms"), [("1s", 1000), ("1ns", 1), ("1500us", 2), ("0", 0), ("-1ns", 0), ("-1s", -1000)]
+)
 def test_duration_in_milliseconds_rounds_up(text, ms):
     """A positive duration never becomes nothing."""
     assert parse_duration_ms(text) == ms
@@ -99,7 +106,15 @@ def test_duration_in_milliseconds_rounds_up(text, ms):
 
 @pytest.mark.parametrize(
     ("ms", "text"),
-    [(0, "0s"), (1, "1ms"), (30_000, "30s"), (90_000, "1m30s"), (7_200_000, "2h"), (1_500, "1s500ms"), (-5_000, "-5s")],
+    [
+        (0, "0s"),
+        (1, "1ms"),
+        (30_000, "30s"),
+        (90_000, "1m30s"),
+        (7_200_000, "2h"),
+        (1_500, "1s500ms"),
+        (-5_000, "-5s"),
+    ],
 )
 def test_duration_for_people(ms, text):
     """A duration is written without empty parts."""
@@ -117,7 +132,9 @@ def test_fraction_rounds_like_floating_point(number, unit):
     """The integers give what Go's (and Python's) 64-bit floating point gives for the digits behind the point."""
     digits = str(number)
     name = {1: "ns", 10**3: "us", 10**6: "ms", 10**9: "s", 60 * 10**9: "m", 3600 * 10**9: "h"}[unit]
-    assert parse_duration_ns(f".{digits}{name}") == int(float(number) * (float(unit) / float(10 ** len(digits))))
+    assert parse_duration_ns(f".{digits}{name}") == int(
+        float(number) * (float(unit) / float(10 ** len(digits)))
+    )
 
 
 @given(st.text(alphabet="0123456789.nuµmsh+-", max_size=12))

@@ -20,8 +20,17 @@ from tests.examples import examples
 
 def decide(state, ask, plan):
     """Write a plan down, as the cycle does."""
-    victims = tuple(v.Victim(id=victim.id, queue=victim.queue, reason="law5") for victim in plan.victims)
-    Step(state, NOW).emit(v.PreemptionDecided, cause=ask.seq, ask=ask.id, node=plan.node, victims=victims, algorithm="guarantee")
+    victims = tuple(
+        v.Victim(id=victim.id, queue=victim.queue, reason="law5") for victim in plan.victims
+    )
+    Step(state, NOW).emit(
+        v.PreemptionDecided,
+        cause=ask.seq,
+        ask=ask.id,
+        node=plan.node,
+        victims=victims,
+        algorithm="guarantee",
+    )
 
 
 @given(clusters())
@@ -42,7 +51,10 @@ def test_the_search_finds_what_the_oracle_finds(inputs):
             continue
         assert world.broken(ask, found.node, found.victims) == []
         assert wanted is not None
-        assert (found.node, tuple(sorted(victim.id for victim in found.victims))) == (wanted.node, wanted.victims)
+        assert (found.node, tuple(sorted(victim.id for victim in found.victims))) == (
+            wanted.node,
+            wanted.victims,
+        )
         event(f"victims: {len(found.victims)}")
         decide(state, ask, found)
 
@@ -79,7 +91,9 @@ def test_every_cost_function_keeps_the_laws(name, inputs):
         assert isinstance(found, Plan) == bool(plans)
         if isinstance(found, Plan):
             assert world.broken(ask, found.node, found.victims) == []
-            fewest = min(sum(not victim.allow_preemption for victim in victims) for _, victims in plans)
+            fewest = min(
+                sum(not victim.allow_preemption for victim in victims) for _, victims in plans
+            )
             assert sum(not victim.allow_preemption for victim in found.victims) == fewest
             decide(state, ask, found)
 
@@ -96,6 +110,9 @@ def test_the_search_finds_it_among_many_nodes(seed):
         assert isinstance(found, Plan) == (wanted is not None), found
         if isinstance(found, Plan):
             assert world.broken(ask, found.node, found.victims) == []
-            assert (found.node, tuple(sorted(victim.id for victim in found.victims))) == (wanted.node, wanted.victims)
+            assert (found.node, tuple(sorted(victim.id for victim in found.victims))) == (
+                wanted.node,
+                wanted.victims,
+            )
             assert not found.cut
             decide(state, ask, found)

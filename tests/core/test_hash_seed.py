@@ -39,5 +39,10 @@ def test_two_hash_seeds_give_the_same_frames(one, other):
 
 def test_the_histories_hold_what_they_are_to_test():
     """Preemptions for guarantees and for maxima happen in them."""
-    kinds = {type(event) for seed in range(60) for data in frames(seed) for event in decode_frame(data).events}
+    kinds = {
+        type(event)
+        for seed in range(60)
+        for data in frames(seed)
+        for event in decode_frame(data).events
+    }
     assert {PreemptionDecided, QuotaPreemptionDecided} <= kinds

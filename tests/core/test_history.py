@@ -50,8 +50,12 @@ def check_sums(state: State) -> None:
             for index, amount in state.types.shapes[allocation.shape].pairs:
                 used[index] += amount
         assert node.used == used
-        assert set(node.reserved) == {ask for ask, name in state.reservations.items() if name == node.name}
-    running = {name for application in state.applications.values() for name in application.allocations}
+        assert set(node.reserved) == {
+            ask for ask, name in state.reservations.items() if name == node.name
+        }
+    running = {
+        name for application in state.applications.values() for name in application.allocations
+    }
     assert running == set(state.allocations)
     assert not state.lost
     assert not state.arriving
@@ -73,7 +77,11 @@ def test_every_history_is_replayed_to_the_same_state(configuration, history):
             assert list(map(encode_event, again)) == list(map(encode_event, events))
             log.extend((at, event) for event in events)
         time = settle_to
-        proposals = first_step(configuration) if index == 0 else [v.Proposal(input=proposed) for proposed in inputs]
+        proposals = (
+            first_step(configuration)
+            if index == 0
+            else [v.Proposal(input=proposed) for proposed in inputs]
+        )
         events = live.step(time, proposals)
         again = broken.step(time, proposals)
         assert list(map(encode_event, again)) == list(map(encode_event, events))
@@ -105,7 +113,10 @@ def test_nothing_that_is_proposed_raises(history):
 def test_a_repeated_proposal_id_is_refused_as_a_duplicate(names):
     """The second proposal with an id changes nothing, whatever it says."""
     engine = Engine()
-    proposals = [v.Proposal(input=v.NodeRegistered(node=name, capacity={"vcore": 1}), id=name) for name in names]
+    proposals = [
+        v.Proposal(input=v.NodeRegistered(node=name, capacity={"vcore": 1}), id=name)
+        for name in names
+    ]
     events = engine.step(START, proposals)
     fresh = [name not in names[:index] for index, name in enumerate(names)]
     assert [type(event) is v.NodeRegistered for event in events] == fresh

@@ -14,10 +14,17 @@ from tests.core.quota_clusters import Cluster
 
 def cluster(*found, **fields):
     """Return a cluster whose queue root.p has these limits, above the leaves x and y."""
-    most = fields.get("max_applications", 0)  # queues below one with maxapplications must have it too
-    leaves = (QueueSpec(name="x", max_applications=most), QueueSpec(name="y", max_applications=most))
+    most = fields.get(
+        "max_applications", 0
+    )  # queues below one with maxapplications must have it too
+    leaves = (
+        QueueSpec(name="x", max_applications=most),
+        QueueSpec(name="y", max_applications=most),
+    )
     above = QueueSpec(name="p", parent=True, queues=leaves, limits=found, **fields)
-    return Cluster(YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=(above,))))
+    return Cluster(
+        YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=(above,)))
+    )
 
 
 def running(name, leaf, user, amount=1, groups=(), application=None):
@@ -38,7 +45,12 @@ def waiting(name, leaf, user, amount=1, groups=(), application=None):
     """Return a task that asks."""
     resources = {"vcore": amount}
     return v.AskSubmitted(
-        ask=name, application=application or f"app-{name}", queue=f"root.p.{leaf}", user=user, groups=groups, resources=resources
+        ask=name,
+        application=application or f"app-{name}",
+        queue=f"root.p.{leaf}",
+        user=user,
+        groups=groups,
+        resources=resources,
     )
 
 
@@ -51,7 +63,12 @@ def bound(where):
     ("found", "fields", "there", "asked", "reason"),
     [
         pytest.param(
-            [LimitSpec(users=("ann",), max_resources={"vcore": 3})], {}, [("ann", 2)], ("ann", 1), None, id="up to the limit"
+            [LimitSpec(users=("ann",), max_resources={"vcore": 3})],
+            {},
+            [("ann", 2)],
+            ("ann", 1),
+            None,
+            id="up to the limit",
         ),
         pytest.param(
             [LimitSpec(users=("ann",), max_resources={"vcore": 3})],
@@ -62,10 +79,20 @@ def bound(where):
             id="a user's limit holds over all leaves below",
         ),
         pytest.param(
-            [LimitSpec(users=("ann",), max_resources={"vcore": 3})], {}, [("ann", 3)], ("bob", 9), None, id="of others it is not"
+            [LimitSpec(users=("ann",), max_resources={"vcore": 3})],
+            {},
+            [("ann", 3)],
+            ("bob", 9),
+            None,
+            id="of others it is not",
         ),
         pytest.param(
-            [LimitSpec(users=("ann",), max_resources={"memory": 3})], {}, [("ann", 3)], ("ann", 9), None, id="other types"
+            [LimitSpec(users=("ann",), max_resources={"memory": 3})],
+            {},
+            [("ann", 3)],
+            ("ann", 9),
+            None,
+            id="other types",
         ),
         pytest.param(
             [LimitSpec(users=("*",), max_resources={"vcore": 3})],
@@ -76,7 +103,10 @@ def bound(where):
             id="* is one limit for each user",
         ),
         pytest.param(
-            [LimitSpec(users=("ann",), max_resources={"vcore": 9}), LimitSpec(users=("*",), max_resources={"vcore": 1})],
+            [
+                LimitSpec(users=("ann",), max_resources={"vcore": 9}),
+                LimitSpec(users=("*",), max_resources={"vcore": 1}),
+            ],
             {},
             [],
             ("ann", 5),
@@ -92,7 +122,10 @@ def bound(where):
             id="a group is one pool",
         ),
         pytest.param(
-            [LimitSpec(groups=("hr",), max_resources={"vcore": 9}), LimitSpec(groups=("*",), max_resources={"vcore": 3})],
+            [
+                LimitSpec(groups=("hr",), max_resources={"vcore": 9}),
+                LimitSpec(groups=("*",), max_resources={"vcore": 3}),
+            ],
             {},
             [("ann", 2)],
             ("bob", 2),
@@ -120,12 +153,21 @@ def bound(where):
 def test_what_a_limit_holds_back(found, fields, there, asked, reason):
     """Ann and bob are in group dev; what runs is in leaf x, what asks in leaf y."""
     where = cluster(*found, **fields)
-    where.give(*(running(str(i), "x", user, amount, ("dev",)) for i, (user, amount) in enumerate(there)))
+    where.give(
+        *(running(str(i), "x", user, amount, ("dev",)) for i, (user, amount) in enumerate(there))
+    )
     user, amount = asked
-    where.engine.step(where.now, [v.Proposal(input=waiting("new", "y", user, amount, ("dev",)))], decide=False)
+    where.engine.step(
+        where.now, [v.Proposal(input=waiting("new", "y", user, amount, ("dev",)))], decide=False
+    )
     state = where.engine.state
     ask = state.asks["new"]
-    assert limits.blocks(state, state.applications[ask.application], state.types.shapes[ask.shape].pairs) == reason
+    assert (
+        limits.blocks(
+            state, state.applications[ask.application], state.types.shapes[ask.shape].pairs
+        )
+        == reason
+    )
 
 
 def test_an_application_that_runs_may_go_on():
@@ -145,7 +187,12 @@ def test_an_application_that_runs_may_go_on():
 def test_an_ask_over_a_users_limit_waits_and_holds_nobody_up():
     """It is passed over, others are bound, and it follows when the user has room again."""
     where = cluster(LimitSpec(users=("*",), max_resources={"vcore": 2}))
-    where.give(waiting("1", "x", "ann", 2), waiting("2", "x", "ann", 1), waiting("3", "y", "bob", 1), waiting("4", "y", "ann", 1))
+    where.give(
+        waiting("1", "x", "ann", 2),
+        waiting("2", "x", "ann", 1),
+        waiting("3", "y", "bob", 1),
+        waiting("4", "y", "ann", 1),
+    )
     assert bound(where) == ["1", "3"]
     where.restart()
     where.give(v.AllocationReleased(allocation="1"))
@@ -164,15 +211,33 @@ def test_nothing_is_counted_while_nothing_is_limited():
 def test_nobody_is_preempted_for_an_ask_over_a_limit():
     """The queue is below its guarantee and its delay has passed, but the user may have no more."""
     tree = (
-        QueueSpec(name="a", guaranteed={"vcore": 10**7}, limits=(LimitSpec(users=("ann",), max_resources={"vcore": 1}),)),
+        QueueSpec(
+            name="a",
+            guaranteed={"vcore": 10**7},
+            limits=(LimitSpec(users=("ann",), max_resources={"vcore": 1}),),
+        ),
         QueueSpec(name="b"),
     )
-    where = Cluster(YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=tree)))
-    where.give(v.AskSubmitted(ask="full", queue="root.b", application="b", resources={"vcore": 10**7}))
-    where.give(v.AskSubmitted(ask="more", queue="root.a", application="a", user="ann", resources={"vcore": 2}))
-    where.give(v.AskSubmitted(ask="less", queue="root.a", application="c", user="ann", resources={"vcore": 1}))
+    where = Cluster(
+        YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=tree))
+    )
+    where.give(
+        v.AskSubmitted(ask="full", queue="root.b", application="b", resources={"vcore": 10**7})
+    )
+    where.give(
+        v.AskSubmitted(
+            ask="more", queue="root.a", application="a", user="ann", resources={"vcore": 2}
+        )
+    )
+    where.give(
+        v.AskSubmitted(
+            ask="less", queue="root.a", application="c", user="ann", resources={"vcore": 1}
+        )
+    )
     where.advance(60)
-    assert [event.ask for event in where.events if isinstance(event, v.PreemptionDecided)] == ["less"]
+    assert [event.ask for event in where.events if isinstance(event, v.PreemptionDecided)] == [
+        "less"
+    ]
 
 
 specs = st.lists(
@@ -187,7 +252,14 @@ specs = st.lists(
 )
 people = st.sampled_from([("ann", ("dev",)), ("bob", ("ops", "dev")), ("eve", ())])
 tasks = st.lists(
-    st.tuples(st.integers(0, 3), people, st.sampled_from("xy"), st.integers(1, 3), st.booleans(), st.booleans()),
+    st.tuples(
+        st.integers(0, 3),
+        people,
+        st.sampled_from("xy"),
+        st.integers(1, 3),
+        st.booleans(),
+        st.booleans(),
+    ),
     min_size=1,
     max_size=15,
 )
@@ -210,8 +282,13 @@ def test_limits_are_kept_and_the_index_is_right(found, most, submitted):
         _check(state)
         if state.limits is not None:
             fresh = limits.LimitIndex(state)
-            used = {key: {kind: n for kind, n in amounts.items() if n} for key, amounts in state.limits._used.items()}
-            assert {key: n for key, n in used.items() if n} == {key: n for key, n in fresh._used.items() if n}
+            used = {
+                key: {kind: n for kind, n in amounts.items() if n}
+                for key, amounts in state.limits._used.items()
+            }
+            assert {key: n for key, n in used.items() if n} == {
+                key: n for key, n in fresh._used.items() if n
+            }
             assert state.limits._running == fresh._running
         if restarts:
             where.restart()
@@ -225,6 +302,10 @@ def _check(state):
     for limit in parent.limits:
         for user in limit.users:
             own = [app for app in apps if user == app.user]
-            held = sum(state.types.shapes[one.shape].resources["vcore"] for app in own for one in app.allocations.values())
+            held = sum(
+                state.types.shapes[one.shape].resources["vcore"]
+                for app in own
+                for one in app.allocations.values()
+            )
             assert held <= (limit.max_resources or {}).get("vcore", held)
             assert not limit.max_applications or len(own) <= limit.max_applications

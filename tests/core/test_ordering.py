@@ -38,7 +38,9 @@ def leaf(**properties: str) -> Queue:
     return queue
 
 
-def application(queue: Queue, name: str, created: int = 0, seq: int = 1, usage: int = 0) -> Application:
+def application(
+    queue: Queue, name: str, created: int = 0, seq: int = 1, usage: int = 0
+) -> Application:
     """Return an application that uses one type of resource."""
     made = Application(id=name, leaf=queue, user="u", groups=(), created=created, seq=seq, width=1)
     made.usage[0] = usage
@@ -49,7 +51,10 @@ def application(queue: Queue, name: str, created: int = 0, seq: int = 1, usage: 
 def test_shares_compare_as_exact_ratios(a, b, c, d):
     """The integer of a share orders ratios as fractions do, and tells any two different ones apart."""
     first, second = share([a], ((0, b),)), share([c], ((0, d),))
-    assert (first < second, first == second) == (Fraction(a, b) < Fraction(c, d), Fraction(a, b) == Fraction(c, d))
+    assert (first < second, first == second) == (
+        Fraction(a, b) < Fraction(c, d),
+        Fraction(a, b) == Fraction(c, d),
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,14 @@ def test_shares_compare_as_exact_ratios(a, b, c, d):
         ([1, 9], ((0, 4),), Fraction(1, 4)),
         ([6, 0], ((0, 4),), Fraction(3, 2)),
     ],
-    ids=["nothing-used", "the-largest-counts", "used-of-nothing", "unused-of-nothing", "no-denominator", "above-its-guarantee"],
+    ids=[
+        "nothing-used",
+        "the-largest-counts",
+        "used-of-nothing",
+        "unused-of-nothing",
+        "no-denominator",
+        "above-its-guarantee",
+    ],
 )
 def test_share_is_the_dominant_one(usage, compared_with, expected):
     """The largest ratio counts; a guarantee of 0 is used up by any usage; a type without a denominator is left out."""
@@ -76,7 +88,9 @@ def test_a_type_without_a_guarantee_is_compared_with_the_fair_maximum():
         types.type_index(name)
     below = QueueSpec(name="b", guaranteed={"vcore": 5})
     above = QueueSpec(name="a", parent=True, queues=(below,), maximum={"memory": 70})
-    _, queues = build_yunikorn(YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(above,))), types)
+    _, queues = build_yunikorn(
+        YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(above,))), types
+    )
     assert denominators(queues["root.a.b"], [100, 200, 8, 0]) == ((0, 5), (1, 70), (2, 8))
 
 
@@ -91,7 +105,15 @@ def test_a_type_without_a_guarantee_is_compared_with_the_fair_maximum():
         ({"priority_policy": "FENCE", "priority_offset": "-9"}, 7, -9),
         ({"priority_offset": "five"}, 7, 7),
     ],
-    ids=["plain", "offset", "clamped-below", "clamped-above", "fence-is-default", "fence-shows-its-offset", "unparsable-is-0"],
+    ids=[
+        "plain",
+        "offset",
+        "clamped-below",
+        "clamped-above",
+        "fence-is-default",
+        "fence-shows-its-offset",
+        "unparsable-is-0",
+    ],
 )
 def test_shown_priority(properties, highest, expected):
     """What a queue shows above it: its highest priority plus offset within int32, or behind a fence the offset alone."""
@@ -129,8 +151,14 @@ def test_with_priorities_off_on_the_parent_the_share_comes_first():
     [
         ({"application_sort_policy": "fifo"}, ["high", "old", "young", "twin"]),
         ({"application_sort_policy": "fair"}, ["high", "young", "twin", "old"]),
-        ({"application_sort_policy": "fifo", "application_sort_priority": "disabled"}, ["old", "high", "young", "twin"]),
-        ({"application_sort_policy": "fair", "application_sort_priority": "disabled"}, ["young", "twin", "old", "high"]),
+        (
+            {"application_sort_policy": "fifo", "application_sort_priority": "disabled"},
+            ["old", "high", "young", "twin"],
+        ),
+        (
+            {"application_sort_policy": "fair", "application_sort_priority": "disabled"},
+            ["young", "twin", "old", "high"],
+        ),
     ],
     ids=["fifo", "fair", "fifo-without-priority", "fair-without-priority"],
 )
@@ -150,7 +178,10 @@ def test_applications_by_priority_and_policy(properties, expected):
 def test_asks_by_priority_then_age_then_log():
     """Inside an application the higher priority goes first, then the older ask, then the one submitted first."""
     rows = (("a", 5, 9, 3), ("b", 0, 1, 9), ("c", 0, 2, 1), ("d", 0, 2, 2))
-    asks = [Ask(id=name, application="x", queue="q", shape=0, priority=p, created=c, seq=seq) for name, p, c, seq in rows]
+    asks = [
+        Ask(id=name, application="x", queue="q", shape=0, priority=p, created=c, seq=seq)
+        for name, p, c, seq in rows
+    ]
     assert sorted(asks, key=ask_key) == asks
 
 
@@ -166,7 +197,9 @@ def test_current_priority_follows_its_asks(changes, fences):
         queues[-1].parent.children[name] = queues[-1]
     for queue, fence in zip(queues[1:], fences, strict=False):
         policy = "fence" if fence else "default"
-        queue.settings = resolve({"priority.policy": policy, "priority.offset": "2"}, queues[0].settings, leaf=queue.leaf)
+        queue.settings = resolve(
+            {"priority.policy": policy, "priority.offset": "2"}, queues[0].settings, leaf=queue.leaf
+        )
     standings = {queue: Standing(queue, None, ()) for queue in queues}
     for queue in queues[1:]:
         standings[queue].parent = standings[queue.parent]
@@ -185,4 +218,6 @@ def test_current_priority_follows_its_asks(changes, fences):
         ]  # fmt: skip
         return max(inside, default=None)
 
-    assert {queue.path: standings[queue].highest for queue in queues} == {queue.path: highest(queue) for queue in queues}
+    assert {queue.path: standings[queue].highest for queue in queues} == {
+        queue.path: highest(queue) for queue in queues
+    }

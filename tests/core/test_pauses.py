@@ -48,7 +48,7 @@ def restarted(cluster):
     return Engine(snapshot.decode(snapshot.encode(cluster.state), cluster.state.time))
 
 
-# ---------------------------------------------------------------------------------------------------------------- who is paused
+# ------------------------------------------------------------------------------------ who is paused
 
 
 def test_an_application_is_paused_with_as_many_asks_as_the_property_says_and_not_with_fewer():
@@ -56,7 +56,12 @@ def test_an_application_is_paused_with_as_many_asks_as_the_property_says_and_not
     cluster = cluster_of()
     assert pauses(step(cluster, 0, *large("p1"))) == []
     asked, paused = step(cluster, 1000, *large("p2"))
-    assert (paused.application, paused.until, paused.asks, paused.cause) == ("new-root.a", START + 31_000, 2, asked.seq)
+    assert (paused.application, paused.until, paused.asks, paused.cause) == (
+        "new-root.a",
+        START + 31_000,
+        2,
+        asked.seq,
+    )
     assert cluster.state.paused == {"new-root.a": START + 31_000}
 
 
@@ -71,15 +76,23 @@ def test_what_fits_is_bound_first_and_does_not_count():
 def test_each_application_counts_for_itself():
     """Given two applications with one ask each that fits nowhere, none is paused; the one that gets a second is."""
     cluster = cluster_of()
-    assert pauses(step(cluster, 0, *large("p1", application="x"), *large("p2", application="y"))) == []
+    assert (
+        pauses(step(cluster, 0, *large("p1", application="x"), *large("p2", application="y"))) == []
+    )
     assert pauses(step(cluster, 0, *large("p3", application="y"))) == [("y", 30)]
 
 
-@pytest.mark.parametrize(("vcore", "expected"), [(3, []), (5, [("new-root.a", 30)])], ids=["a node has room", "no node has room"])
+@pytest.mark.parametrize(
+    ("vcore", "expected"),
+    [(3, []), (5, [("new-root.a", 30)])],
+    ids=["a node has room", "no node has room"],
+)
 def test_what_a_maximum_holds_back_counts_when_no_node_has_room_for_it(vcore, expected):
     """The question is whether a node has room, whatever else is in the way."""
     cluster = cluster_of(queue("a", maximum={"vcore": 2}, properties=TWO))
-    assert pauses(step(cluster, 0, ask("p1", "root.a", vcore), ask("p2", "root.a", vcore))) == expected
+    assert (
+        pauses(step(cluster, 0, ask("p1", "root.a", vcore), ask("p2", "root.a", vcore))) == expected
+    )
 
 
 def test_room_that_others_take_pauses_who_waits_for_a_maximum():
@@ -91,8 +104,14 @@ def test_room_that_others_take_pauses_who_waits_for_a_maximum():
 
 def test_without_the_property_nobody_is_paused():
     """Given a leaf without it, or with 0, a hundred asks that fit nowhere wait as ever, and nothing is due."""
-    cluster = cluster_of(queue("a", properties={"application.unschedasks.backoff": "0"}), queue("b"), preemption_enabled=False)
-    events = step(cluster, 0, *large(*map(str, range(100))), *large(*map(str, range(100, 200)), leaf="root.b"))
+    cluster = cluster_of(
+        queue("a", properties={"application.unschedasks.backoff": "0"}),
+        queue("b"),
+        preemption_enabled=False,
+    )
+    events = step(
+        cluster, 0, *large(*map(str, range(100))), *large(*map(str, range(100, 200)), leaf="root.b")
+    )
     assert pauses(events) == []
     assert cluster.next_due() is None
     assert not cluster.state.order.crowded
@@ -104,7 +123,9 @@ def test_queues_below_inherit_number_and_delay():
     above = {**TWO, "application.unschedasks.backoff.delay": "90s"}
     off = queue("off", properties={"application.unschedasks.backoff": "0"})
     cluster = cluster_of(queue("p", queue("a"), off, properties=above))
-    events = step(cluster, 0, *large("p1", "p2", leaf="root.p.a"), *large("p3", "p4", leaf="root.p.off"))
+    events = step(
+        cluster, 0, *large("p1", "p2", leaf="root.p.a"), *large("p3", "p4", leaf="root.p.off")
+    )
     assert pauses(events) == [("new-root.p.a", 90)]
 
 
@@ -115,7 +136,7 @@ def test_a_pause_ends_at_the_last_moment_there_is():
     assert paused.until == LONGEST
 
 
-# ------------------------------------------------------------------------------------------------------------- what it holds back
+# ------------------------------------------------------------------------------- what it holds back
 
 
 def test_room_that_appears_goes_to_others_and_after_the_pause_to_whoever_was_paused():
@@ -140,15 +161,21 @@ def test_other_applications_of_the_leaf_go_on():
 def test_the_next_new_application_of_a_stateaware_leaf_has_its_turn():
     """Given the one new application that is looked at, its pause lets the next one start in the same step."""
     cluster = cluster_of(queue("a", properties={**TWO, "application.sort.policy": "stateaware"}))
-    events = step(cluster, 0, *large("p1", "p2", application="x"), ask("q1", "root.a", 1, application="y"))
+    events = step(
+        cluster, 0, *large("p1", "p2", application="x"), ask("q1", "root.a", 1, application="y")
+    )
     assert (pauses(events), bound(events)) == ([("x", 30)], ["q1"])
 
 
 def test_nobody_is_told_to_go_for_a_paused_application():
     """Given asks that could preempt after a second, they do when their application is looked at again."""
-    cluster = cluster_of(queue("a", guaranteed={"vcore": 9}, properties={**TWO, **SECOND}), queue("b"))
+    cluster = cluster_of(
+        queue("a", guaranteed={"vcore": 9}, properties={**TWO, **SECOND}), queue("b")
+    )
     step(cluster, 0, running("r1", "root.b", "n1", 2), running("r2", "root.b", "n1", 2))
-    assert pauses(step(cluster, 0, ask("p1", "root.a", 2), ask("p2", "root.a", 2))) == [("new-root.a", 30)]
+    assert pauses(step(cluster, 0, ask("p1", "root.a", 2), ask("p2", "root.a", 2))) == [
+        ("new-root.a", 30)
+    ]
     assert cluster.next_due() == START + 30_000
     assert preemptions(run_until(cluster, 29_999)) == []
     events = run_until(cluster, 30_000)
@@ -158,7 +185,10 @@ def test_nobody_is_told_to_go_for_a_paused_application():
 
 def test_who_is_due_to_preempt_is_not_paused_before_that():
     """Given a cycle for others shortly before the pause ends, the asks have their turn in the next, and only then pause."""
-    cluster = cluster_of(queue("a", properties={**TWO, **SECOND}), queue("b", guaranteed={"vcore": 9}, properties=SECOND))
+    cluster = cluster_of(
+        queue("a", properties={**TWO, **SECOND}),
+        queue("b", guaranteed={"vcore": 9}, properties=SECOND),
+    )
     step(cluster, 0, *large("p1", "p2"))
     step(cluster, 28_700, *large("q", leaf="root.b"))
     events = run_until(cluster, 30_699)
@@ -171,9 +201,13 @@ def test_who_is_due_to_preempt_is_not_paused_before_that():
 
 def test_what_happened_in_the_pause_is_made_up_for():
     """Given asks that were tried in vain, a victim that comes in the pause is found after it, though a cycle ran since."""
-    cluster = cluster_of(queue("a", guaranteed={"vcore": 9}, properties={**TWO, **SECOND}), queue("b"))
+    cluster = cluster_of(
+        queue("a", guaranteed={"vcore": 9}, properties={**TWO, **SECOND}), queue("b")
+    )
     old = {"created": START - 60_000}
-    assert pauses(step(cluster, 0, ask("p1", "root.a", 5, **old), ask("p2", "root.a", 5, **old))) == [("new-root.a", 30)]
+    assert pauses(
+        step(cluster, 0, ask("p1", "root.a", 5, **old), ask("p2", "root.a", 5, **old))
+    ) == [("new-root.a", 30)]
     step(cluster, 1000, node("n2", 5), running("r", "root.b", "n2", 5))
     assert preemptions(run_until(cluster, 29_999)) == []
     assert preemptions(run_until(cluster, 30_000)) == [("p1", "n2", ["r"])]
@@ -181,12 +215,16 @@ def test_what_happened_in_the_pause_is_made_up_for():
 
 def test_what_is_in_flight_goes_on():
     """Given an ask in flight in a paused application, it is bound when its victim is gone; it does not count itself."""
-    cluster = cluster_of(queue("a", guaranteed={"vcore": 9}, properties={**TWO, **SECOND}), queue("b"))
+    cluster = cluster_of(
+        queue("a", guaranteed={"vcore": 9}, properties={**TWO, **SECOND}), queue("b")
+    )
     step(cluster, 0, running("r1", "root.b", "n1", 4), ask("p1", "root.a", 4))
     assert preemptions(run_until(cluster, 1000)) == [("p1", "n1", ["r1"])]
     assert pauses(step(cluster, 1000, *large("p2"))) == []
     assert pauses(step(cluster, 1000, *large("p3"))) == [("new-root.a", 31)]
-    assert bound(step(cluster, 2000, v.AllocationReleased(allocation="r1", reason="preempted"))) == ["p1"]
+    assert bound(
+        step(cluster, 2000, v.AllocationReleased(allocation="r1", reason="preempted"))
+    ) == ["p1"]
     assert cluster.state.paused
 
 
@@ -198,7 +236,7 @@ def test_a_node_that_is_reserved_is_used():
     assert bound(step(cluster, 1000, v.AllocationReleased(allocation="r1"))) == ["p3"]
 
 
-# ------------------------------------------------------------------------------------------------------------------- how it ends
+# -------------------------------------------------------------------------------------- how it ends
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["one process", "restarted"])
@@ -228,8 +266,13 @@ def test_a_hopeless_application_costs_two_steps_a_pause():
 
 def configured(cluster, at, **properties):
     """Apply a configuration in which root.a has these properties; return the events."""
-    named = {f"application.unschedasks.{name.replace('_', '.')}": value for name, value in properties.items()}
-    root = QueueSpec(name="root", parent=True, queues=(queue("a", properties=named), queue("b")), submit_acl="*")
+    named = {
+        f"application.unschedasks.{name.replace('_', '.')}": value
+        for name, value in properties.items()
+    }
+    root = QueueSpec(
+        name="root", parent=True, queues=(queue("a", properties=named), queue("b")), submit_acl="*"
+    )
     return step(cluster, at, v.ConfigurationApplied(configuration=YunikornSpec(root=root)))
 
 
@@ -254,18 +297,27 @@ def test_another_delay_is_for_later_pauses():
 
 @pytest.mark.parametrize(
     ("leaves", "stays"),
-    [([v.AskWithdrawn(ask="p1")], True), ([v.AskWithdrawn(ask="p1"), v.AskWithdrawn(ask="p2")], False)],
+    [
+        ([v.AskWithdrawn(ask="p1")], True),
+        ([v.AskWithdrawn(ask="p1"), v.AskWithdrawn(ask="p2")], False),
+    ],
     ids=["one of two", "both"],
 )
 def test_a_pause_ends_with_the_last_ask(leaves, stays):
     """Given an application that keeps running but waits for nothing more, nothing is held back, and a new ask is looked at."""
     cluster = cluster_of()
     step(
-        cluster, 0, v.ApplicationSubmitted(application="new-root.a", queue="root.a"), ask("runs", "root.a", 1), *large("p1", "p2")
+        cluster,
+        0,
+        v.ApplicationSubmitted(application="new-root.a", queue="root.a"),
+        ask("runs", "root.a", 1),
+        *large("p1", "p2"),
     )
     step(cluster, 1000, *leaves)
     assert bool(cluster.state.paused) is stays
-    assert [timer.id for timer in cluster.state.timers.armed.values()] == ["pause:new-root.a"] * stays
+    assert [timer.id for timer in cluster.state.timers.armed.values()] == [
+        "pause:new-root.a"
+    ] * stays
     assert bound(step(cluster, 2000, ask("again", "root.a", 1))) == ["again"] * (not stays)
 
 

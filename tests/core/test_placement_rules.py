@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from events import vocabulary as v
-from events.configuration import FilterSpec, PlacementRuleSpec, QueueSpec, TemplateSpec, YunikornSpec
+from events.configuration import (
+    FilterSpec,
+    PlacementRuleSpec,
+    QueueSpec,
+    TemplateSpec,
+    YunikornSpec,
+)
 from evsched.core.yunikorn.access import listed
 from evsched.core.yunikorn.application_placement import passes
 from tests.core.quota_clusters import START, Cluster
@@ -22,7 +28,9 @@ def parent(name, *children, **fields):
 
 def cluster(*rules, root=None):
     """Return a cluster with these placement rules and the queues root.a, root.users (a parent) and root.users.eve."""
-    plain = parent("root", QueueSpec(name="a"), parent("users", QueueSpec(name="eve")), submit_acl="*")
+    plain = parent(
+        "root", QueueSpec(name="a"), parent("users", QueueSpec(name="eve")), submit_acl="*"
+    )
     return Cluster(YunikornSpec(root=root or plain, placement_rules=rules))
 
 
@@ -51,18 +59,41 @@ USER = Rule(name="user", create=True, parent=Rule(name="fixed", value="users"))
         pytest.param([], {"queue": "a"}, "root.a", id="a name alone is a queue below root"),
         pytest.param([], {"queue": "ROOT.A"}, "root.a", id="in any case"),
         pytest.param([Rule(name="fixed", value="a")], {}, "root.a", id="a fixed queue"),
-        pytest.param([Rule(name="fixed", value="users.eve")], {}, "root.users.eve", id="dots of a fixed value separate"),
-        pytest.param([Rule(name="fixed", value="root.users.new", create=True)], {}, "root.users.new", id="created, full path"),
+        pytest.param(
+            [Rule(name="fixed", value="users.eve")],
+            {},
+            "root.users.eve",
+            id="dots of a fixed value separate",
+        ),
+        pytest.param(
+            [Rule(name="fixed", value="root.users.new", create=True)],
+            {},
+            "root.users.new",
+            id="created, full path",
+        ),
         pytest.param([USER], {"user": "eve"}, "root.users.eve", id="the user's queue"),
         pytest.param([USER], {"user": "ann"}, "root.users.ann", id="the user's queue, created"),
         pytest.param([USER], {"user": "ann.lee"}, "root.users.ann_dot_lee", id="dots become _dot_"),
-        pytest.param([USER], {"user": "root.a"}, "root.users.root_dot_a", id="a user's name is no path"),
         pytest.param(
-            [Rule(name="tag", value="namespace", create=True)], {"tags": {"namespace": "x.y"}}, "root.x_dot_y", id="a tag"
+            [USER], {"user": "root.a"}, "root.users.root_dot_a", id="a user's name is no path"
         ),
-        pytest.param([Rule(name="tag", value="namespace")], {"tags": {"namespace": "root.a"}}, "root.a", id="a path in a tag"),
         pytest.param(
-            [Rule(name="provided", parent=Rule(name="fixed", value="users"))], {"queue": "eve"}, "root.users.eve", id="below"
+            [Rule(name="tag", value="namespace", create=True)],
+            {"tags": {"namespace": "x.y"}},
+            "root.x_dot_y",
+            id="a tag",
+        ),
+        pytest.param(
+            [Rule(name="tag", value="namespace")],
+            {"tags": {"namespace": "root.a"}},
+            "root.a",
+            id="a path in a tag",
+        ),
+        pytest.param(
+            [Rule(name="provided", parent=Rule(name="fixed", value="users"))],
+            {"queue": "eve"},
+            "root.users.eve",
+            id="below",
         ),
         pytest.param(
             [Rule(name="provided", parent=Rule(name="fixed", value="users"))],
@@ -70,7 +101,12 @@ USER = Rule(name="user", create=True, parent=Rule(name="fixed", value="users"))
             "root.a",
             id="a path skips parents",
         ),
-        pytest.param([Rule(name="tag", value="none"), Rule(name="fixed", value="a")], {}, "root.a", id="the next rule decides"),
+        pytest.param(
+            [Rule(name="tag", value="none"), Rule(name="fixed", value="a")],
+            {},
+            "root.a",
+            id="the next rule decides",
+        ),
         pytest.param(
             [Rule(name="user", create=True, parent=Rule(name="tag", value="ns", create=True))],
             {"user": "ann", "tags": {"ns": "team"}},
@@ -87,9 +123,19 @@ def test_where_an_application_goes(rules, application, queue):
 @pytest.mark.parametrize(
     ("rules", "application", "reason"),
     [
-        pytest.param([], {"queue": "root.none"}, "application app: queue root.none does not exist", id="unknown"),
+        pytest.param(
+            [],
+            {"queue": "root.none"},
+            "application app: queue root.none does not exist",
+            id="unknown",
+        ),
         pytest.param([], {}, "application app: the application names no queue", id="nothing named"),
-        pytest.param([], {"queue": "root.users"}, "application app: queue root.users is a parent, expected a leaf", id="parent"),
+        pytest.param(
+            [],
+            {"queue": "root.users"},
+            "application app: queue root.users is a parent, expected a leaf",
+            id="parent",
+        ),
         pytest.param(
             [Rule(name="user"), Rule(name="provided", create=True)],
             {"user": "ann", "queue": "root.a.b"},
@@ -174,7 +220,14 @@ def test_access_lists(acl, ann, bob):
 def test_access_is_inherited_downwards():
     """Who may submit to a queue or administers it may submit to all below it, and nobody else."""
     tree = parent(
-        "root", parent("p", QueueSpec(name="x"), QueueSpec(name="y", submit_acl="bob"), submit_acl="ann", admin_acl=" ops")
+        "root",
+        parent(
+            "p",
+            QueueSpec(name="x"),
+            QueueSpec(name="y", submit_acl="bob"),
+            submit_acl="ann",
+            admin_acl=" ops",
+        ),
     )
     where = cluster(root=tree)
     assert submit(where, "1", queue="root.p.x", user="ann") == "root.p.x"
@@ -182,22 +235,33 @@ def test_access_is_inherited_downwards():
     assert submit(where, "3", queue="root.p.y", user="bob") == "root.p.y"
     assert submit(where, "4", queue="root.p.x", user="eve", groups=("ops",)) == "root.p.x"
     refused = submit(where, "5", queue="root.p.x", user="bob")
-    assert refused == "application 5: user bob may not submit to queue root.p.x, no access list on its path says so"
+    assert (
+        refused
+        == "application 5: user bob may not submit to queue root.p.x, no access list on its path says so"
+    )
 
 
 def test_without_any_access_list_everybody_may_submit():
     """As in the seeds' examples, which have none."""
-    assert submit(cluster(root=parent("root", QueueSpec(name="a"))), queue="root.a", user="anybody") == "root.a"
+    assert (
+        submit(cluster(root=parent("root", QueueSpec(name="a"))), queue="root.a", user="anybody")
+        == "root.a"
+    )
 
 
 def test_a_created_queue_has_its_template_and_goes_with_its_last_application():
     """Parents are created first, the leaf gets the nearest template above, and all of it goes when it is empty."""
     template = TemplateSpec(
-        guaranteed={"vcore": 1}, maximum={"vcore": 5}, max_applications=2, properties={"preemption.delay": "7s"}
+        guaranteed={"vcore": 1},
+        maximum={"vcore": 5},
+        max_applications=2,
+        properties={"preemption.delay": "7s"},
     )
     tree = parent("root", parent("users", template=template), submit_acl="*")
     rule = Rule(
-        name="user", create=True, parent=Rule(name="tag", value="ns", create=True, parent=Rule(name="fixed", value="users"))
+        name="user",
+        create=True,
+        parent=Rule(name="tag", value="ns", create=True, parent=Rule(name="fixed", value="users")),
     )
     where = cluster(rule, root=tree)
     assert submit(where, "1", user="ann", tags={"ns": "t"}) == "root.users.t.ann"
@@ -218,9 +282,13 @@ def test_a_created_queue_has_its_template_and_goes_with_its_last_application():
 
 def test_a_draining_queue_goes_when_it_is_empty():
     """A queue that left the configuration takes nothing in, and goes with the last thing that runs in it."""
-    where = cluster(root=parent("root", parent("p", QueueSpec(name="x")), QueueSpec(name="a"), submit_acl="*"))
+    where = cluster(
+        root=parent("root", parent("p", QueueSpec(name="x")), QueueSpec(name="a"), submit_acl="*")
+    )
     task = {"queue": "root.p.x", "resources": {"vcore": 1}, "node": "n"}
-    where.give(*(v.AllocationRestored(allocation=name, application="app", **task) for name in ("1", "2")))
+    where.give(
+        *(v.AllocationRestored(allocation=name, application="app", **task) for name in ("1", "2"))
+    )
     where.give(YunikornSpec(root=parent("root", QueueSpec(name="a"), submit_acl="*")))
     refused = submit(where, "new", queue="root.p.x")
     assert refused.endswith("queue root.p.x is no longer in the configuration and takes nothing in")
@@ -236,18 +304,25 @@ def test_a_task_may_name_the_queue_that_its_owner_wrote_down():
     """With placement rules the application's place counts, whatever queue its tasks name."""
     where = cluster(USER)
     submit(where, user="ann", queue="root.default")
-    where.give(v.AskSubmitted(ask="1", application="app", queue="root.default", resources={"vcore": 1}))
+    where.give(
+        v.AskSubmitted(ask="1", application="app", queue="root.default", resources={"vcore": 1})
+    )
     assert where.engine.state.allocations["1"].queue == "root.users.ann"
 
 
-words = st.sampled_from(["", "a", "root", "root.a", "root.users", "root.users.eve", "root.users.new.x", "x.y", "A", "!"])
+words = st.sampled_from(
+    ["", "a", "root", "root.a", "root.users", "root.users.eve", "root.users.new.x", "x.y", "A", "!"]
+)
 rules = st.builds(
     Rule,
     name=st.sampled_from(["tag", "user", "provided"]),
     create=st.booleans(),
     value=st.just("t"),
-    filter=st.none() | st.builds(FilterSpec, allow=st.booleans(), users=st.sampled_from([(), ("ann",), ("^a",)])),
-    parent=st.none() | st.just(Rule(name="fixed", value="users")) | st.just(Rule(name="tag", value="t", create=True)),
+    filter=st.none()
+    | st.builds(FilterSpec, allow=st.booleans(), users=st.sampled_from([(), ("ann",), ("^a",)])),
+    parent=st.none()
+    | st.just(Rule(name="fixed", value="users"))
+    | st.just(Rule(name="tag", value="t", create=True)),
 )
 applications = st.tuples(words, st.sampled_from(["ann", "bob", "eve", "d.d"]), words)
 

@@ -1,7 +1,8 @@
 """Poison: whatever bytes come through the inbox, the engine goes on, what it writes can be written, and a rebuild agrees.
 
-Sensible proposals of both families are encoded and then spoilt: bytes flipped, cut and put in, values replaced by what clumsy or
-hostile producers send, keys taken out, added and exchanged. Seldom enough that the engine also has something to decide about.
+Sensible proposals of both families are encoded and then spoilt: bytes flipped, cut and put in,
+values replaced by what clumsy or hostile producers send, keys taken out, added and exchanged.
+Seldom enough that the engine also has something to decide about.
 """
 
 from __future__ import annotations
@@ -28,9 +29,39 @@ COMPARED_EVERY = 100
 """So many batches of one partition come before its state is compared with a rebuilt one, and the next partition begins."""
 
 NUMBERS = (0, 1, -1, 2**31, -(2**31) - 1, 2**53, 2**53 + 1, 2**63, 10**30, -(10**30), 0.5, 1e308)
-NAMES = ("", " ", "-", "0", "x" * 5000, "root", "root.a", "ROOT.A", "root..a", ".", "a/b", "n0", "t1", "cpu", "Never", "*")
+NAMES = (
+    "",
+    " ",
+    "-",
+    "0",
+    "x" * 5000,
+    "root",
+    "root.a",
+    "ROOT.A",
+    "root..a",
+    ".",
+    "a/b",
+    "n0",
+    "t1",
+    "cpu",
+    "Never",
+    "*",
+)
 LETTERS = ("a\nb", "\0", "\x1b[2J", "\ud800", "\u202e", "\xe9", "\U0001d54f", "1e9", "NaN")
-SHAPES = (None, True, False, [], [None], [[]], {}, {"": 0}, {"vcore": -1}, {"vcore": 10**20}, {"vcore": "1"}, {"a": {"b": {}}})
+SHAPES = (
+    None,
+    True,
+    False,
+    [],
+    [None],
+    [[]],
+    {},
+    {"": 0},
+    {"vcore": -1},
+    {"vcore": 10**20},
+    {"vcore": "1"},
+    {"a": {"b": {}}},
+)
 WEIRD: tuple[Any, ...] = (*NUMBERS, *NAMES, *LETTERS, *SHAPES)
 
 
@@ -55,7 +86,9 @@ def spoilt_bytes(dice: Random, data: bytes) -> bytes:
             case 1:
                 del found[place : place + dice.randint(1, 20)]
             case 2:
-                found[place:place] = bytes(dice.choice(b'{}[]",:0-9e\\\xff\x00') for _ in range(dice.randint(1, 5)))
+                found[place:place] = bytes(
+                    dice.choice(b'{}[]",:0-9e\\\xff\x00') for _ in range(dice.randint(1, 5))
+                )
             case _:
                 found[place:place] = found[: dice.randrange(len(found) + 1)]
     return bytes(found)
@@ -85,7 +118,9 @@ def spoilt_values(dice: Random, data: bytes) -> bytes:
             case 0:
                 del holder[key]
             case 1 if isinstance(holder, dict):
-                holder[dice.choice(("type", "seq", "cause", "due", "proposal", "new", "", "resources"))] = weird(dice)
+                holder[
+                    dice.choice(("type", "seq", "cause", "due", "proposal", "new", "", "resources"))
+                ] = weird(dice)
             case 2:
                 other, place = dice.choice(there)
                 if place in other if isinstance(other, dict) else place < len(other):
@@ -116,11 +151,18 @@ class Partition:
         self.frames: list[bytes] = []
         self.taken = self.refused = 0
         first: list[v.AnyInput] = (
-            [v.ConfigurationApplied(configuration=cohorts.configuration(dice, fair=dice.random() < 0.5))]
+            [
+                v.ConfigurationApplied(
+                    configuration=cohorts.configuration(dice, fair=dice.random() < 0.5)
+                )
+            ]
             if kueue
             else [
                 v.ConfigurationApplied(configuration=seeded.configuration(dice)),
-                *(v.NodeRegistered(node=f"n{number}", capacity={"vcore": 10_000, "memory": 20}) for number in range(4)),
+                *(
+                    v.NodeRegistered(node=f"n{number}", capacity={"vcore": 10_000, "memory": 20})
+                    for number in range(4)
+                ),
             ]
         )
         self.step(proposals(first))
@@ -132,7 +174,15 @@ class Partition:
         events = self.engine.step(self.time, taken)
         self.refused += sum(isinstance(event, v.InputRejected) for event in events)
         self.taken += len(records)
-        frame = Frame(log_id="log", term=1, leader="l", frame=len(self.frames) + 1, prev="", time=self.time, events=events)
+        frame = Frame(
+            log_id="log",
+            term=1,
+            leader="l",
+            frame=len(self.frames) + 1,
+            prev="",
+            time=self.time,
+            events=events,
+        )
         self.frames.append(encode_frame(frame))
         self.time += self.dice.choice((0, 1, 1000, 11_000))
 
@@ -142,7 +192,9 @@ class Partition:
             spec = self.engine.state.configuration
             if isinstance(spec, KueueSpec) and spec.cluster_queues:
                 return step_of(self.dice, self.engine, self.number)
-            return [v.ConfigurationApplied(configuration=cohorts.configuration(self.dice, fair=True))]
+            return [
+                v.ConfigurationApplied(configuration=cohorts.configuration(self.dice, fair=True))
+            ]
         return [seeded.proposal(self.dice, self.number + place) for place in range(3)]
 
     def work(self) -> None:
@@ -150,8 +202,14 @@ class Partition:
         records: list[InboxRecord] = []
         while len(records) < BATCH:
             for record in proposals(self.sensible()):
-                name = f"{self.number}-{len(records)}" if self.dice.random() < 0.9 else self.dice.choice(("", "same", "x" * 3000))
-                records.append(InboxRecord(data=spoilt(self.dice, record.data), id=name, source="fuzz"))
+                name = (
+                    f"{self.number}-{len(records)}"
+                    if self.dice.random() < 0.9
+                    else self.dice.choice(("", "same", "x" * 3000))
+                )
+                records.append(
+                    InboxRecord(data=spoilt(self.dice, record.data), id=name, source="fuzz")
+                )
         self.step(tuple(records))
 
     def compare(self) -> None:
@@ -160,7 +218,10 @@ class Partition:
         rebuilt.apply_frames(map(decode_frame, self.frames))
         digest = self.engine.state.digest()
         assert rebuilt.state.digest() == digest
-        assert snapshot.decode(snapshot.encode(self.engine.state), self.engine.state.time).digest() == digest
+        assert (
+            snapshot.decode(snapshot.encode(self.engine.state), self.engine.state.time).digest()
+            == digest
+        )
 
 
 @pytest.mark.parametrize("inputs", [20_000, pytest.param(1_000_000, marks=pytest.mark.fuzz)])

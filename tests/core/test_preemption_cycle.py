@@ -15,9 +15,16 @@ DELAY = {"preemption.delay": "1s"}
 
 def cluster_of(nodes, vcore=2, guaranteed=100, **fields):
     """Return a cluster of full nodes, one task of root.b each, in which root.a has a guarantee."""
-    made = engine(queue("a", guaranteed={"vcore": guaranteed}, properties=DELAY), queue("b"), **fields)
+    made = engine(
+        queue("a", guaranteed={"vcore": guaranteed}, properties=DELAY), queue("b"), **fields
+    )
     names = [f"n{number}" for number in range(nodes)]
-    step(made, 0, *(node(name, vcore) for name in names), *(running(f"r-{name}", "root.b", name, vcore) for name in names))
+    step(
+        made,
+        0,
+        *(node(name, vcore) for name in names),
+        *(running(f"r-{name}", "root.b", name, vcore) for name in names),
+    )
     return made
 
 
@@ -57,7 +64,11 @@ def test_the_pace_limits_resources():
     """At most 3 cores a cycle: one victim of 2 each time."""
     cluster = cluster_of(3, pace=PaceSpec(interval_ms=1000, max_resources={"vcore": 3}))
     step(cluster, 0, *(ask(f"p{number}", "root.a", 2) for number in range(3)))
-    assert [len(preemptions(run_until(cluster, 1000 * second))) for second in (1, 2, 3)] == [1, 1, 1]
+    assert [len(preemptions(run_until(cluster, 1000 * second))) for second in (1, 2, 3)] == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_a_pace_for_a_resource_that_nobody_has_named_adds_nothing_to_the_state():
@@ -70,7 +81,10 @@ def test_a_pace_for_a_resource_that_nobody_has_named_adds_nothing_to_the_state()
     for event in events:
         replayed.apply(event, cluster.state.time)
     assert replayed.state.digest() == cluster.state.digest()
-    gpu = v.NodeRegistered(node="g", capacity={"gpu": 1}), v.AskSubmitted(ask="g", queue="root.a", resources={"gpu": 1})
+    gpu = (
+        v.NodeRegistered(node="g", capacity={"gpu": 1}),
+        v.AskSubmitted(ask="g", queue="root.a", resources={"gpu": 1}),
+    )
     step(cluster, 1, *gpu)
     assert cluster.state.allocations["g"].node == "g"
 
@@ -87,7 +101,12 @@ def test_an_ask_held_up_by_the_pace_after_it_failed_before_is_not_forgotten():
     cluster = cluster_of(2, vcore=2, pace=PaceSpec(interval_ms=1000, max_victims=1))
     step(cluster, 0, ask("p0", "root.a", 3, created=START - 9), ask("p1", "root.a", 3))
     assert preemptions(run_until(cluster, 5000)) == []
-    more = [node("n8", 3), running("r8", "root.b", "n8", 3), node("n9", 3), running("r9", "root.b", "n9", 3)]
+    more = [
+        node("n8", 3),
+        running("r8", "root.b", "n8", 3),
+        node("n9", 3),
+        running("r9", "root.b", "n9", 3),
+    ]
     assert len(preemptions(step(cluster, 5000, *more))) == 1
     assert len(preemptions(run_until(cluster, 7000))) == 1
 
@@ -103,7 +122,10 @@ def test_failed_asks_are_masked_until_something_changes():
     ]
     assert cluster.next_due() is None
     assert cluster.state.missed("p") == 1
-    events = [*step(cluster, 61_000, v.NodeRegistered(node="n7", capacity={"vcore": 1})), *run_until(cluster, 70_000)]
+    events = [
+        *step(cluster, 61_000, v.NodeRegistered(node="n7", capacity={"vcore": 1})),
+        *run_until(cluster, 70_000),
+    ]
     assert len(cycles(events)) == 1
     assert cluster.state.missed("p") == 2
     assert not [one for one in events if isinstance(one, v.PreemptionFailed)]
@@ -115,14 +137,23 @@ def test_equal_asks_fail_together_and_each_says_so_once():
     step(cluster, 0, *(ask(f"p{number}", "root.a", 3) for number in range(5)))
     events = run_until(cluster, 1000)
     assert len([one for one in events if isinstance(one, v.PreemptionFailed)]) == 5
-    events = [*step(cluster, 2000, v.AllocationReleased(allocation="r-n0")), *run_until(cluster, 5000)]
+    events = [
+        *step(cluster, 2000, v.AllocationReleased(allocation="r-n0")),
+        *run_until(cluster, 5000),
+    ]
     assert [one.ask for one in events if isinstance(one, v.PreemptionFailed)] == ["p0"]
 
 
 def test_an_ask_waits_for_room_that_is_being_freed_but_not_for_ever():
     """What a large victim leaves is enough for a second ask; when the victim stays, the second takes one of its own."""
     cluster = cluster_of(1, vcore=4)
-    step(cluster, 0, node("n9", 2), running("small", "root.b", "n9", 2, age=90_000), ask("p0", "root.a", 3))
+    step(
+        cluster,
+        0,
+        node("n9", 2),
+        running("small", "root.b", "n9", 2, age=90_000),
+        ask("p0", "root.a", 3),
+    )
     assert preemptions(run_until(cluster, 1000)) == [("p0", "n0", ["r-n0"])]
     step(cluster, 1000, ask("p1", "root.a", 1))
     events = run_until(cluster, 2999)
@@ -136,7 +167,12 @@ def test_an_ask_that_waits_for_room_gets_it():
     """The large victim goes, and nobody else has to."""
     cluster = cluster_of(1, vcore=4)
     step(
-        cluster, 0, node("n9", 2), running("small", "root.b", "n9", 2, age=90_000), ask("p0", "root.a", 3), ask("p1", "root.a", 1)
+        cluster,
+        0,
+        node("n9", 2),
+        running("small", "root.b", "n9", 2, age=90_000),
+        ask("p0", "root.a", 3),
+        ask("p1", "root.a", 1),
     )
     assert preemptions(run_until(cluster, 1800)) == [("p0", "n0", ["r-n0"])]
     events = step(cluster, 1900, v.AllocationReleased(allocation="r-n0", reason="preempted"))
@@ -151,7 +187,12 @@ def test_a_stubborn_victim_stays_and_its_preemptor_does_not_start_over():
     assert len(preemptions(events)) == 1
     assert len([one for one in events if isinstance(one, v.EvictionRepeated)]) == 4
     (withdrawn,) = [one for one in events if isinstance(one, v.PreemptionWithdrawn)]
-    assert (withdrawn.ask, withdrawn.node_lost, cluster.state.preemptions, cluster.state.reservations) == ("p", False, {}, {})
+    assert (
+        withdrawn.ask,
+        withdrawn.node_lost,
+        cluster.state.preemptions,
+        cluster.state.reservations,
+    ) == ("p", False, {}, {})
     assert cluster.next_due() is None
     step(cluster, 3_600_001, v.AllocationReleased(allocation="r-n1"))
     assert cluster.state.allocations["p"].node == "n1"
@@ -164,12 +205,18 @@ def test_a_refused_eviction_is_asked_for_again():
     run_until(cluster, 1000)
     step(cluster, 2000, v.EvictionRefused(allocation="r-n0", reason="disruption budget"))
     events = run_until(cluster, 31_000)
-    assert [(one.allocation, one.attempt) for one in events if isinstance(one, v.EvictionRepeated)] == [("r-n0", 2)]
+    assert [
+        (one.allocation, one.attempt) for one in events if isinstance(one, v.EvictionRepeated)
+    ] == [("r-n0", 2)]
 
 
 @pytest.mark.parametrize(
     "lost",
-    [v.NodeRemoved(node="n0"), v.NodeUpdated(node="n0", schedulable=False), v.NodeUpdated(node="n0", capacity={"vcore": 1})],
+    [
+        v.NodeRemoved(node="n0"),
+        v.NodeUpdated(node="n0", schedulable=False),
+        v.NodeUpdated(node="n0", capacity={"vcore": 1}),
+    ],
     ids=["removed", "closed", "too small"],
 )
 def test_an_ask_whose_node_is_lost_preempts_once_more(lost):
@@ -185,9 +232,21 @@ def test_an_ask_whose_node_is_lost_preempts_once_more(lost):
 def test_the_reserved_node_is_kept_until_every_victim_is_gone():
     """A task that would fit into what the first victim left does not slip in."""
     cluster = engine(queue("a", guaranteed={"vcore": 4}, properties=DELAY), queue("b"))
-    step(cluster, 0, node("n0", 4), running("r1", "root.b", "n0", 2), running("r2", "root.b", "n0", 2), ask("p", "root.a", 4))
+    step(
+        cluster,
+        0,
+        node("n0", 4),
+        running("r1", "root.b", "n0", 2),
+        running("r2", "root.b", "n0", 2),
+        ask("p", "root.a", 4),
+    )
     assert preemptions(run_until(cluster, 1000)) == [("p", "n0", ["r1", "r2"])]
-    events = step(cluster, 2000, v.AllocationReleased(allocation="r1", reason="preempted"), ask("again", "root.b", 2))
+    events = step(
+        cluster,
+        2000,
+        v.AllocationReleased(allocation="r1", reason="preempted"),
+        ask("again", "root.b", 2),
+    )
     assert not [one for one in events if isinstance(one, v.AllocationBound)]
     events = step(cluster, 3000, v.AllocationReleased(allocation="r2", reason="preempted"))
     assert [one.ask for one in events if isinstance(one, v.AllocationBound)] == ["p"]
@@ -202,7 +261,13 @@ def test_what_a_decision_makes_possible_is_tried_again_in_the_same_cycle():
         queue("d", properties={"priority.offset": "3"}),
     )
     old = START - 60_000
-    step(cluster, 0, node("n0", 7), running("low", "root.c", "n0", 1), running("high", "root.d", "n0", 6))
+    step(
+        cluster,
+        0,
+        node("n0", 7),
+        running("low", "root.c", "n0", 1),
+        running("high", "root.d", "n0", 6),
+    )
     first = ask("first", "root.a", 3, priority=2, created=old)
     events = step(cluster, 0, first, ask("second", "root.b", 4, created=old))
     assert preemptions(events) == [("second", "n0", ["high"]), ("first", "n0", ["low"])]

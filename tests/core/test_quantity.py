@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events.configuration import MAX_AMOUNT
-from evsched.core.quantity import MAX_INT64, QuantityError, format_amount, parse_kubernetes, parse_yunikorn, weight_nano
+from evsched.core.quantity import (
+    MAX_INT64,
+    QuantityError,
+    format_amount,
+    parse_kubernetes,
+    parse_yunikorn,
+    weight_nano,
+)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +143,15 @@ def test_kubernetes_quantity_refused(text):
 
 @pytest.mark.parametrize(
     ("text", "nano"),
-    [("1", 10**9), ("0", 0), ("0.5", 5 * 10**8), ("250m", 25 * 10**7), ("1n", 1), ("0.1n", 1), ("123456789", 123456789 * 10**9)],
+    [
+        ("1", 10**9),
+        ("0", 0),
+        ("0.5", 5 * 10**8),
+        ("250m", 25 * 10**7),
+        ("1n", 1),
+        ("0.1n", 1),
+        ("123456789", 123456789 * 10**9),
+    ],
 )
 def test_weight_in_billionths(text, nano):
     """A weight is exact to the billionth."""

@@ -6,8 +6,8 @@ from unittest import mock
 
 from evsched.core import snapshot
 from evsched.core.yunikorn import quota_plan
-from replays.scenario import read_scenario
-from replays.simulate import Simulation
+from replays.scenarios.scenario import read_scenario
+from replays.scenarios.simulate import Simulation
 from tests.core.quota_clusters import judge
 
 
@@ -19,11 +19,20 @@ def enforce(path):
         def __init__(self, state, queue, target):
             super().__init__(state, queue, target)
             data = snapshot.encode(state)
-            plans.append((snapshot.decode(data, state.time), queue.path, target, [one.id for one in self.victims()]))
+            plans.append(
+                (
+                    snapshot.decode(data, state.time),
+                    queue.path,
+                    target,
+                    [one.id for one in self.victims()],
+                )
+            )
 
     with mock.patch.object(quota_plan, "Plan", Kept):
         document = Simulation(read_scenario(path)).run()
-    return [one for one in document["decisions"] if one["type"].startswith("QuotaPreemption")], plans
+    return [
+        one for one in document["decisions"] if one["type"].startswith("QuotaPreemption")
+    ], plans
 
 
 def test_every_enforcement_is_lawful(shared_cases):

@@ -13,7 +13,17 @@ from evsched.core.engine import Engine
 from evsched.core.workloads import Allocation
 from evsched.core.yunikorn import quota_plan, quota_victims
 from evsched.core.yunikorn.quota_targets import over, releasable, shares
-from tests.core.quota_clusters import START, Cluster, below, judge, partition, pod, pods, queue, unmet
+from tests.core.quota_clusters import (
+    START,
+    Cluster,
+    below,
+    judge,
+    partition,
+    pod,
+    pods,
+    queue,
+    unmet,
+)
 
 TABLE = [
     pytest.param({"memory": 100}, {"memory": 50}, {"memory": 80}, {"memory": 30}, id="row 1"),
@@ -26,18 +36,38 @@ TABLE = [
         id="row 3",
     ),
     pytest.param(
-        {"memory": 100, "vcore": 100}, {"memory": 200, "vcore": 50}, {"memory": 100, "vcore": 80}, {"vcore": 30}, id="row 4"
+        {"memory": 100, "vcore": 100},
+        {"memory": 200, "vcore": 50},
+        {"memory": 100, "vcore": 80},
+        {"vcore": 30},
+        id="row 4",
     ),
-    pytest.param({"memory": 100}, {"memory": 100, "vcore": 100}, {"memory": 50, "vcore": 500}, {"vcore": 400}, id="row 5"),
-    pytest.param({"memory": 100, "vcore": 100}, {"memory": 50}, {"memory": 80, "vcore": 100}, {"memory": 30}, id="row 6"),
-    pytest.param({"memory": 100}, {"vcore": 100}, {"memory": 100, "vcore": 500}, {"vcore": 400}, id="row 7"),
+    pytest.param(
+        {"memory": 100},
+        {"memory": 100, "vcore": 100},
+        {"memory": 50, "vcore": 500},
+        {"vcore": 400},
+        id="row 5",
+    ),
+    pytest.param(
+        {"memory": 100, "vcore": 100},
+        {"memory": 50},
+        {"memory": 80, "vcore": 100},
+        {"memory": 30},
+        id="row 6",
+    ),
+    pytest.param(
+        {"memory": 100}, {"vcore": 100}, {"memory": 100, "vcore": 500}, {"vcore": 400}, id="row 7"
+    ),
 ]
 
 
 @pytest.mark.parametrize(("current", "new", "usage", "target"), TABLE)
 def test_the_seeds_table(current, new, usage, target):
     """Every row starts the timer, and has the preemptable resources that the seed gives."""
-    cluster = Cluster(partition(queue("a", queue("b", maximum=current or None))), pod("all", "root.a.b", usage))
+    cluster = Cluster(
+        partition(queue("a", queue("b", maximum=current or None))), pod("all", "root.a.b", usage)
+    )
     cluster.give(partition(queue("a", queue("b", maximum=new, delay=10))))
     cluster.advance(10)
     assert cluster.last().target == target
@@ -51,7 +81,10 @@ def test_shares_are_exact(target, weights):
     assert sum(parts) == min(target, total)
     assert all(0 <= part <= weight for part, weight in zip(parts, weights, strict=True))
     if total > target:
-        assert all(abs(part * total - target * weight) < total for part, weight in zip(parts, weights, strict=True))
+        assert all(
+            abs(part * total - target * weight) < total
+            for part, weight in zip(parts, weights, strict=True)
+        )
 
 
 @given(st.integers(0, 60), st.lists(st.integers(0, 20), max_size=6))
@@ -70,7 +103,7 @@ def test_shares_go_to_the_largest_remainders(target, weights):
     assert shares(target, weights) == naive
 
 
-# --------------------------------------------------------------------------------------------------------------- victims
+# ------------------------------------------------------------------------------------------ victims
 
 allocations = st.lists(
     st.builds(
@@ -107,16 +140,28 @@ def test_columns_sort_like_the_key(found):
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        pytest.param({"priority": 5}, {"originator": True}, id="non-originators before originators, whatever their priority"),
-        pytest.param({"priority": -1, "allow_preemption": False}, {}, id="lower priority before the opt-out"),
-        pytest.param({"created": START - 10**6}, {"allow_preemption": False}, id="who agreed before who opted out"),
+        pytest.param(
+            {"priority": 5},
+            {"originator": True},
+            id="non-originators before originators, whatever their priority",
+        ),
+        pytest.param(
+            {"priority": -1, "allow_preemption": False}, {}, id="lower priority before the opt-out"
+        ),
+        pytest.param(
+            {"created": START - 10**6},
+            {"allow_preemption": False},
+            id="who agreed before who opted out",
+        ),
         pytest.param({"created": START - 1}, {"created": START - 2}, id="the younger first"),
     ],
 )
 def test_the_order_of_victims(first, second):
     """The seed's four rules, each one deciding before the next."""
     cluster = Cluster(
-        partition(queue("a")), pod("b-first", "root.a", {"vcore": 1}, **first), pod("a-second", "root.a", {"vcore": 1}, **second)
+        partition(queue("a")),
+        pod("b-first", "root.a", {"vcore": 1}, **first),
+        pod("a-second", "root.a", {"vcore": 1}, **second),
     )
     cluster.give(partition(queue("a", maximum={"vcore": 1}, delay=10)))
     cluster.advance(10)
@@ -158,7 +203,9 @@ def test_miss_says_how_much_may_stay(miss, helps):
     """3 of 45 stay, which is 6.67 percent: with a lower miss nobody is preempted, and the event says why."""
     fields = {"guaranteed": {"memory": 50}}
     cluster = Cluster(partition(queue("a", **fields)), *pods(5, "root.a", {"memory": 21}))
-    cluster.give(partition(queue("a", maximum={"memory": 60}, delay=10, **fields), quota_miss_percent=miss))
+    cluster.give(
+        partition(queue("a", maximum={"memory": 60}, delay=10, **fields), quota_miss_percent=miss)
+    )
     cluster.advance(10)
     assert bool(cluster.victims()) is helps
     if not helps:
@@ -192,8 +239,14 @@ def test_nobody_can_go():
 def test_leftovers_are_offered_to_the_others():
     """Child x could release 10 by its guarantee, but only in one piece of 11; what it cannot give, y gives."""
     before = partition(queue("a", queue("x", guaranteed={"memory": 12}), queue("y")))
-    after = partition(queue("a", queue("x", guaranteed={"memory": 12}), queue("y"), maximum={"memory": 32}, delay=10))
-    cluster = Cluster(before, *pods(2, "root.a.x", {"memory": 11}, "x"), *pods(20, "root.a.y", {"memory": 1}, "y"))
+    after = partition(
+        queue(
+            "a", queue("x", guaranteed={"memory": 12}), queue("y"), maximum={"memory": 32}, delay=10
+        )
+    )
+    cluster = Cluster(
+        before, *pods(2, "root.a.x", {"memory": 11}, "x"), *pods(20, "root.a.y", {"memory": 1}, "y")
+    )
     cluster.give(after)
     cluster.advance(10)
     assert cluster.last().target == {"memory": 10}
@@ -212,8 +265,12 @@ def test_nobody_goes_in_vain_when_several_children_overshoot():
     assert cluster.victims() == ["young"]
 
 
-resources = st.fixed_dictionaries({}, optional={"vcore": st.integers(1, 6), "memory": st.integers(1, 6)}).filter(bool)
-limits = st.none() | st.fixed_dictionaries({}, optional={"vcore": st.integers(1, 15), "memory": st.integers(1, 15)})
+resources = st.fixed_dictionaries(
+    {}, optional={"vcore": st.integers(1, 6), "memory": st.integers(1, 6)}
+).filter(bool)
+limits = st.none() | st.fixed_dictionaries(
+    {}, optional={"vcore": st.integers(1, 15), "memory": st.integers(1, 15)}
+)
 
 
 @st.composite
@@ -224,8 +281,12 @@ def clusters(draw):
     def build(name, below):
         children = [build(*one) for one in below.items()]
         held = {kind: sum(one.get(kind, 0) for _, one in children) for kind in ("vcore", "memory")}
-        guaranteed = {kind: max(amount, held[kind]) for kind, amount in (draw(limits) or {}).items()}
-        return queue(name, *(child for child, _ in children), guaranteed=guaranteed or None), held | guaranteed
+        guaranteed = {
+            kind: max(amount, held[kind]) for kind, amount in (draw(limits) or {}).items()
+        }
+        return queue(
+            name, *(child for child, _ in children), guaranteed=guaranteed or None
+        ), held | guaranteed
 
     specs = partition(*(build(*one)[0] for one in tree.items()))
     leaves = ["root.a.x.1", "root.a.x.2", "root.a.y", "root.b"]
@@ -245,9 +306,17 @@ def clusters(draw):
     ]
     cluster = Cluster.__new__(Cluster)
     cluster.engine, cluster.now, cluster.events = Engine(), START, []
-    cluster.give(specs, v.NodeRegistered(node="n", capacity={"vcore": 10**7, "memory": 10**13}), *running)
-    maximum = draw(st.dictionaries(st.sampled_from(["vcore", "memory"]), st.integers(0, 20), min_size=1))
-    return cluster, draw(st.sampled_from(["root.a", "root.a.x", "root.a.y", "root.b", "root.a.x.1"])), maximum
+    cluster.give(
+        specs, v.NodeRegistered(node="n", capacity={"vcore": 10**7, "memory": 10**13}), *running
+    )
+    maximum = draw(
+        st.dictionaries(st.sampled_from(["vcore", "memory"]), st.integers(0, 20), min_size=1)
+    )
+    return (
+        cluster,
+        draw(st.sampled_from(["root.a", "root.a.x", "root.a.y", "root.b", "root.a.x.1"])),
+        maximum,
+    )
 
 
 @given(clusters())
@@ -262,7 +331,9 @@ def test_plans_are_lawful_minimal_and_leave_nobody_who_could_help(found):
     plan = quota_plan.Plan(state, where, target)
     names = [one.id for one in plan.victims()]
     judge(state, where, target, names)
-    assert plan.unmet() == {kind: amount for kind, amount in unmet(state, where, target, names).items() if amount}
+    assert plan.unmet() == {
+        kind: amount for kind, amount in unmet(state, where, target, names).items() if amount
+    }
     codes = {passed.allocation: passed.code for passed in quota_plan.passed_over(state, plan)}
     assert {*codes} == {one.id for one in below(where)} - {*names}
     assert all(codes[one.id] == "leaving" for one in below(where) if one.told)
@@ -301,7 +372,9 @@ def test_a_child_never_has_to_give_more_than_lies_above_its_guarantee(found, dat
         parts = shares(target, weights)
         assert sum(parts) == min(target, sum(weights))
         for child, part in zip(parent.children.values(), parts, strict=True):
-            assert part == 0 or child.usage[index] - child.preempting[index] - part >= child.guaranteed.get(index, 0)
+            assert part == 0 or child.usage[index] - child.preempting[
+                index
+            ] - part >= child.guaranteed.get(index, 0)
 
 
 def test_a_tracer_hears_why_everyone_stays():

@@ -31,9 +31,19 @@ def test_the_search_finds_what_the_oracle_finds(inputs):
             assert plans == []
         elif plans:
             event(f"victims: {len(found.victims)}")
-            assert world.broken_required(one, found.node, [victim.id for victim in found.victims]) == []
-            victims = tuple(v.Victim(id=victim.id, queue=victim.queue, reason="") for victim in found.victims)
-            fields = {"ask": one.id, "node": found.node, "victims": victims, "algorithm": "required-node"}
+            assert (
+                world.broken_required(one, found.node, [victim.id for victim in found.victims])
+                == []
+            )
+            victims = tuple(
+                v.Victim(id=victim.id, queue=victim.queue, reason="") for victim in found.victims
+            )
+            fields = {
+                "ask": one.id,
+                "node": found.node,
+                "victims": victims,
+                "algorithm": "required-node",
+            }
             Step(state, NOW).emit(v.PreemptionDecided, cause=one.seq, **fields)
         else:
             event("reservations only")
@@ -44,12 +54,17 @@ def test_the_search_finds_what_the_oracle_finds(inputs):
 def test_it_preempts_at_once_without_guarantee_and_through_a_fence():
     """No delay, no guarantee, no fence, no policy: what runs on its node goes, even of the same queue."""
     cluster = engine(
-        queue("a", properties={"preemption.policy": "fence"}), queue("b", properties={"preemption.policy": "disabled"})
+        queue("a", properties={"preemption.policy": "fence"}),
+        queue("b", properties={"preemption.policy": "disabled"}),
     )
     step(cluster, 0, node("n1", 4), running("r1", "root.b", "n1", 4))
     events = step(cluster, 1, ask("ds", "root.a", 4, required_node="n1"))
     (decided,) = [one for one in events if isinstance(one, v.PreemptionDecided)]
-    assert (decided.node, [one.id for one in decided.victims], decided.algorithm) == ("n1", ["r1"], "required-node")
+    assert (decided.node, [one.id for one in decided.victims], decided.algorithm) == (
+        "n1",
+        ["r1"],
+        "required-node",
+    )
 
 
 def test_higher_priorities_and_required_node_pods_are_safe():
@@ -64,7 +79,10 @@ def test_higher_priorities_and_required_node_pods_are_safe():
     )
     events = step(cluster, 1, ask("ds", "root.a", 1, required_node="n1"))
     assert not [one for one in events if isinstance(one, v.PreemptionDecided)]
-    assert cluster.state.asks["ds"].failed == "node n1: tasks that may be preempted there do not make enough room"
+    assert (
+        cluster.state.asks["ds"].failed
+        == "node n1: tasks that may be preempted there do not make enough room"
+    )
 
 
 def test_opted_out_pods_are_the_last_resort():
@@ -73,9 +91,13 @@ def test_opted_out_pods_are_the_last_resort():
     spared = running("spared", "root.b", "n1", 2, allow_preemption=False)
     step(cluster, 0, node("n1", 4), spared, running("plain", "root.b", "n1", 2))
     first = step(cluster, 1, ask("ds1", "root.a", 2, required_node="n1"))
-    assert [one.id for event in first if isinstance(event, v.PreemptionDecided) for one in event.victims] == ["plain"]
+    assert [
+        one.id for event in first if isinstance(event, v.PreemptionDecided) for one in event.victims
+    ] == ["plain"]
     second = step(cluster, 2000, ask("ds2", "root.a", 2, required_node="n1"))
-    (victim,) = [one for event in second if isinstance(event, v.PreemptionDecided) for one in event.victims]
+    (victim,) = [
+        one for event in second if isinstance(event, v.PreemptionDecided) for one in event.victims
+    ]
     assert victim.id == "spared"
     assert victim.reason.endswith("(law 1)")
 
@@ -85,7 +107,12 @@ def test_reservations_of_others_make_way():
     cluster = engine(queue("a"), queue("b"))
     step(cluster, 0, node("n1", 4), running("r1", "root.b", "n1", 2), decide=False)
     step(cluster, 0, ask("other", "root.b", 3, preemption_policy="Never"), decide=False)
-    step(cluster, 0, v.ReservationRestored(ask="other", node="n1"), ask("ds", "root.a", 2, required_node="n1"))
+    step(
+        cluster,
+        0,
+        v.ReservationRestored(ask="other", node="n1"),
+        ask("ds", "root.a", 2, required_node="n1"),
+    )
     assert "other" not in cluster.state.reservations
     assert cluster.state.allocations["ds"].node == "n1"
     assert not cluster.state.allocations["r1"].told
@@ -93,13 +120,19 @@ def test_reservations_of_others_make_way():
 
 def test_an_ask_in_flight_loses_its_node_only_when_nothing_else_helps():
     """The preemption of another ask is withdrawn as the last resort; it has lost its node and may preempt anew."""
-    cluster = engine(queue("a"), queue("b", guaranteed={"vcore": 4}, properties={"preemption.delay": "1s"}), queue("c"))
+    cluster = engine(
+        queue("a"),
+        queue("b", guaranteed={"vcore": 4}, properties={"preemption.delay": "1s"}),
+        queue("c"),
+    )
     step(cluster, 0, node("n1", 4), running("r1", "root.c", "n1", 4))
     step(cluster, 0, ask("other", "root.b", 4))
     first = step(cluster, 1000)
     assert [one.ask for one in first if isinstance(one, v.PreemptionDecided)] == ["other"]
     second = step(cluster, 2000, ask("ds", "root.a", 4, required_node="n1"))
-    assert [(one.ask, one.node_lost) for one in second if isinstance(one, v.PreemptionWithdrawn)] == [("other", True)]
+    assert [
+        (one.ask, one.node_lost) for one in second if isinstance(one, v.PreemptionWithdrawn)
+    ] == [("other", True)]
     assert [one.ask for one in second if isinstance(one, v.PreemptionDecided)] == ["ds"]
     assert not cluster.state.asks["other"].preempted
 
@@ -109,19 +142,36 @@ def test_a_node_that_takes_nobody_gets_no_room_made():
     cluster = engine(queue("a"), queue("b"))
     step(cluster, 0, node("n1", 4, schedulable=False), running("r1", "root.b", "n1", 4))
     assert not [
-        one for one in step(cluster, 1, ask("ds", "root.a", 4, required_node="n1")) if isinstance(one, v.PreemptionDecided)
+        one
+        for one in step(cluster, 1, ask("ds", "root.a", 4, required_node="n1"))
+        if isinstance(one, v.PreemptionDecided)
     ]
     assert [
-        one for one in step(cluster, 2000, v.NodeUpdated(node="n1", schedulable=True)) if isinstance(one, v.PreemptionDecided)
+        one
+        for one in step(cluster, 2000, v.NodeUpdated(node="n1", schedulable=True))
+        if isinstance(one, v.PreemptionDecided)
     ]
 
 
 def test_a_maximum_on_the_path_holds_for_it_too():
     """A victim that frees the node but not the queue's maximum is not taken for nothing; one that frees both is."""
     cluster = engine(queue("a", maximum={"vcore": 4}), queue("b"))
-    step(cluster, 0, node("n1", 4), node("n2", 4), running("r1", "root.b", "n1", 4), running("r2", "root.a", "n2", 4))
+    step(
+        cluster,
+        0,
+        node("n1", 4),
+        node("n2", 4),
+        running("r1", "root.b", "n1", 4),
+        running("r2", "root.a", "n2", 4),
+    )
     assert not [
-        one for one in step(cluster, 1, ask("ds", "root.a", 4, required_node="n1")) if isinstance(one, v.PreemptionDecided)
+        one
+        for one in step(cluster, 1, ask("ds", "root.a", 4, required_node="n1"))
+        if isinstance(one, v.PreemptionDecided)
     ]
     events = step(cluster, 2000, ask("ds2", "root.a", 4, required_node="n2"))
-    assert [[one.id for one in event.victims] for event in events if isinstance(event, v.PreemptionDecided)] == [["r2"]]
+    assert [
+        [one.id for one in event.victims]
+        for event in events
+        if isinstance(event, v.PreemptionDecided)
+    ] == [["r2"]]

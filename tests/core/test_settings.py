@@ -119,8 +119,18 @@ def test_priority_of_root_has_no_effect():
         ([{"application.sort.priority": "off"}], True),
         ([{"application.sort.priority": "disabled"}, {}], False),
         ([{"application.sort.priority": "disabled"}, {}, {}], False),
-        ([{"application.sort.priority": "disabled"}, {"application.sort.priority": "enabled"}], True),
-        ([{"application.sort.priority": "disabled"}, {"application.sort.priority": "enabled"}, {}], True),
+        (
+            [{"application.sort.priority": "disabled"}, {"application.sort.priority": "enabled"}],
+            True,
+        ),
+        (
+            [
+                {"application.sort.priority": "disabled"},
+                {"application.sort.priority": "enabled"},
+                {},
+            ],
+            True,
+        ),
     ],
 )
 def test_sort_priority(levels, enabled):
@@ -186,7 +196,10 @@ def test_backoff():
 @pytest.mark.parametrize(
     ("properties", "words"),
     [
-        ({"preemption.policy": "sometimes"}, ["preemption.policy", "'sometimes'", "default, fence, disabled"]),
+        (
+            {"preemption.policy": "sometimes"},
+            ["preemption.policy", "'sometimes'", "default, fence, disabled"],
+        ),
         ({"preemption.delay": "bogus"}, ["preemption.delay", "'bogus'", "30s is used"]),
         ({"preemption.delay": "0s"}, ["preemption.delay", "positive"]),
         ({"priority.policy": "wall"}, ["priority.policy"]),
@@ -211,9 +224,22 @@ def test_warning(properties, words):
     "properties",
     [
         {},
-        {"preemption.policy": "FENCE", "priority.policy": "Fence", "priority.offset": "999999999", "preemption.delay": "1s"},
-        {"application.sort.policy": "fair", "application.sort.priority": "DISABLED", "quota.preemption.delay": "0s"},
-        {"application.unschedasks.backoff": "0", "application.unschedasks.backoff.delay": "1m", "priority.offset": ""},
+        {
+            "preemption.policy": "FENCE",
+            "priority.policy": "Fence",
+            "priority.offset": "999999999",
+            "preemption.delay": "1s",
+        },
+        {
+            "application.sort.policy": "fair",
+            "application.sort.priority": "DISABLED",
+            "quota.preemption.delay": "0s",
+        },
+        {
+            "application.unschedasks.backoff": "0",
+            "application.unschedasks.backoff.delay": "1m",
+            "priority.offset": "",
+        },
         {"application.unschedasks.backoff": "5"},
     ],
 )
@@ -222,7 +248,9 @@ def test_no_warning(properties):
     assert settings.warnings(properties) == ()
 
 
-@given(st.dictionaries(st.sampled_from(sorted(settings._CHECKS)), st.text(max_size=20)), st.booleans())
+@given(
+    st.dictionaries(st.sampled_from(sorted(settings._CHECKS)), st.text(max_size=20)), st.booleans()
+)
 def test_any_properties_have_a_meaning(properties, is_leaf):
     """No value makes the resolution fail, and all amounts stay within their bounds."""
     found = resolve(properties, ROOT, leaf=is_leaf)

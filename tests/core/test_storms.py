@@ -46,7 +46,9 @@ class History:
             if isinstance(one, v.PreemptionDecided):
                 self.decisions[one.ask] += 1
                 for victim in one.victims:
-                    self.leaving[victim.id] = self.time + self.random.choice([0, 500, 3000, 40_000, 10**9])
+                    self.leaving[victim.id] = self.time + self.random.choice(
+                        [0, 500, 3000, 40_000, 10**9]
+                    )
             elif isinstance(one, v.PreemptionWithdrawn):
                 self.lost[one.ask] += one.node_lost
                 for name in one.victims:
@@ -58,20 +60,33 @@ class History:
         for one in events:
             if isinstance(one, v.PreemptionDecided) and one.algorithm == "guarantee":
                 world = World(engine.state)
-                assert world.broken(world.asks[one.ask], one.node, [world.allocations[victim.id] for victim in one.victims]) == []
+                assert (
+                    world.broken(
+                        world.asks[one.ask],
+                        one.node,
+                        [world.allocations[victim.id] for victim in one.victims],
+                    )
+                    == []
+                )
             engine.apply(one, self.time)
 
     def pass_time(self, milliseconds):
         """Let victims leave and timers fire up to a moment; what leaves is created anew at once."""
         until = self.time + milliseconds
         while True:
-            exits = [(at, name) for name, at in self.leaving.items() if name in self.engine.state.allocations]
+            exits = [
+                (at, name)
+                for name, at in self.leaving.items()
+                if name in self.engine.state.allocations
+            ]
             due = self.engine.next_due()
             at = min([at for at, _ in exits] + ([] if due is None else [due]), default=until + 1)
             if at > until:
                 break
             gone = [name for when, name in sorted(exits) if when <= at]
-            self.step([one for name in gone for one in self.recreated(name)], time=max(at, self.time))
+            self.step(
+                [one for name in gone for one in self.recreated(name)], time=max(at, self.time)
+            )
         self.time = until
 
     def recreated(self, name):
@@ -103,12 +118,26 @@ class History:
             case 1 | 2:
                 self.count += 1
                 leaf = random.choice([path for path, queue in state.queues.items() if queue.leaf])
-                ask = {"ask": f"x{self.count}", "application": f"{leaf}-x", "queue": leaf, "priority": random.choice([0, 1, 3])}
+                ask = {
+                    "ask": f"x{self.count}",
+                    "application": f"{leaf}-x",
+                    "queue": leaf,
+                    "priority": random.choice([0, 1, 3]),
+                }
                 self.step([v.AskSubmitted(resources={"vcore": random.randint(1, 6)}, **ask)])
             case 3 if state.allocations:
-                self.step([v.AllocationReleased(allocation=random.choice(sorted(state.allocations)))])
+                self.step(
+                    [v.AllocationReleased(allocation=random.choice(sorted(state.allocations)))]
+                )
             case 4 if state.nodes:
-                self.step([v.NodeUpdated(node=random.choice(sorted(state.nodes)), schedulable=random.random() < 0.7)])
+                self.step(
+                    [
+                        v.NodeUpdated(
+                            node=random.choice(sorted(state.nodes)),
+                            schedulable=random.random() < 0.7,
+                        )
+                    ]
+                )
             case 5 if self.leaving:
                 name = random.choice(sorted(self.leaving))
                 if name in state.allocations:

@@ -94,7 +94,11 @@ def test_yunikorn(configuration, history, data):
         for at, events in settle(engine, time + later - 1):
             log.extend((at, event) for event in events)
         time += later
-        proposals = first_step(configuration) if index == 0 else [v.Proposal(input=proposed) for proposed in inputs]
+        proposals = (
+            first_step(configuration)
+            if index == 0
+            else [v.Proposal(input=proposed) for proposed in inputs]
+        )
         log.extend((time, event) for event in engine.step(time, proposals))
     begin, end = places(data, log)
     check(log, begin, end)
@@ -130,7 +134,14 @@ def test_tallies_are_there_when_a_replay_is_interrupted():
     [
         v.AllocationBound(seq=9, cause=8, ask="waits", node="nowhere"),
         v.AllocationBound(seq=9, cause=8, ask="nobody", node="n1"),
-        v.AllocationRestored(seq=9, allocation="new", application="x", queue="root.a", resources={"vcore": 1}, node="nowhere"),
+        v.AllocationRestored(
+            seq=9,
+            allocation="new",
+            application="x",
+            queue="root.a",
+            resources={"vcore": 1},
+            node="nowhere",
+        ),
         v.AllocationReleased(seq=9, allocation="nobody"),
         v.AskWithdrawn(seq=9, ask="nobody"),
         v.AskSubmitted(seq=9, ask="new", queue="root.nowhere", resources={"vcore": 1}),
@@ -144,7 +155,10 @@ def test_what_cannot_be_is_noticed_at_its_place(event, count):
     engine = Engine()
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
     engine.step(START, first_step(YunikornSpec(root=root)))
-    engine.step(START, [v.Proposal(input=v.AskSubmitted(ask="waits", queue="root.a", resources={"vcore": 10**9}))])
+    engine.step(
+        START,
+        [v.Proposal(input=v.AskSubmitted(ask="waits", queue="root.a", resources={"vcore": 10**9}))],
+    )
     with pytest.raises(IMPOSSIBLE), nullcontext() if count else uncounted(engine.state):
         engine.apply(event, START)
     check_sums(engine.state)
@@ -153,21 +167,32 @@ def test_what_cannot_be_is_noticed_at_its_place(event, count):
 def small() -> Engine:
     """Return an engine with an application in ``root.a``; one ask of it runs, one waits."""
     engine = Engine()
-    root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"), QueueSpec(name="b")))
+    root = QueueSpec(
+        name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"), QueueSpec(name="b"))
+    )
     engine.step(START, first_step(YunikornSpec(root=root)))
     came = [v.ApplicationSubmitted(application="x", queue="root.a")]
-    came += [v.AskSubmitted(ask=name, application="x", resources={"vcore": n}) for name, n in [("runs", 10), ("waits", 10**9)]]
+    came += [
+        v.AskSubmitted(ask=name, application="x", resources={"vcore": n})
+        for name, n in [("runs", 10), ("waits", 10**9)]
+    ]
     engine.step(START, [v.Proposal(input=one) for one in came])
     assert (list(engine.state.allocations), list(engine.state.asks)) == (["runs"], ["waits"])
     return engine
 
 
-TWICE = [v.ApplicationSubmitted(seq=90, application="x"), v.ApplicationPlaced(seq=91, application="x", queue="root.b")]
+TWICE = [
+    v.ApplicationSubmitted(seq=90, application="x"),
+    v.ApplicationPlaced(seq=91, application="x", queue="root.b"),
+]
 
 
 @pytest.mark.parametrize(
     ("events", "missing"),
-    [([v.QueueRemoved(seq=92, queue="root.a")], "root.a"), ([*TWICE, v.ApplicationRemoved(seq=92, application="x")], "'x'")],
+    [
+        ([v.QueueRemoved(seq=92, queue="root.a")], "root.a"),
+        ([*TWICE, v.ApplicationRemoved(seq=92, application="x")], "'x'"),
+    ],
     ids=["a queue in use is gone", "an application came twice and went once"],
 )
 def test_what_cannot_be_counted_is_damage(events, missing):
@@ -180,8 +205,14 @@ def test_what_cannot_be_counted_is_damage(events, missing):
 def test_the_first_error_is_the_one_told():
     """What cannot be counted after an error does not stand before it."""
     engine = small()
-    events = [v.QueueRemoved(seq=90, queue="root.a"), v.AllocationReleased(seq=91, allocation="nobody")]
-    with pytest.raises(LogDamaged, match=r"event 91, AllocationReleased, .*nobody") as raised, uncounted(engine.state):
+    events = [
+        v.QueueRemoved(seq=90, queue="root.a"),
+        v.AllocationReleased(seq=91, allocation="nobody"),
+    ]
+    with (
+        pytest.raises(LogDamaged, match=r"event 91, AllocationReleased, .*nobody") as raised,
+        uncounted(engine.state),
+    ):
         apply_recorded(engine, events, START, 7)
     assert raised.value.position == 7
 
@@ -191,7 +222,9 @@ def test_a_look_from_within_spoils_nothing():
     engine = small()
     engine.step(START + 60_000)
     other = Engine(snapshot.decode(snapshot.encode(engine.state), START + 60_000))
-    came = v.AskSubmitted(seq=engine.state.seq + 1, ask="more", application="x", resources={"vcore": 20_000})
+    came = v.AskSubmitted(
+        seq=engine.state.seq + 1, ask="more", application="x", resources={"vcore": 20_000}
+    )
     engine.apply(came, START + 61_000)
     with uncounted(other.state):
         other.next_due()
@@ -199,17 +232,26 @@ def test_a_look_from_within_spoils_nothing():
     assert other.next_due() == engine.next_due() is not None
 
 
-# ------------------------------------------------------------------------------------- what is decided afterwards
+# ----------------------------------------------------------------------- what is decided afterwards
 
 
 def queues_yaml(dice: Random) -> YunikornSpec:
     """Return a tree with limits, sort policies, a template, and a rule that makes a queue for each user."""
 
     def leaf(name: str, **fields: object) -> QueueSpec:
-        properties = {"preemption.delay": "1s", "application.sort.policy": dice.choice(["fair", "fifo", "stateaware"])}
+        properties = {
+            "preemption.delay": "1s",
+            "application.sort.policy": dice.choice(["fair", "fifo", "stateaware"]),
+        }
         if dice.random() < 0.3:
-            properties |= {"application.unschedasks.backoff": "1", "application.unschedasks.backoff.delay": "5s"}
-        limits = (LimitSpec(users=("*",), max_resources={"vcore": 8000}), LimitSpec(groups=("g",), max_applications=2))
+            properties |= {
+                "application.unschedasks.backoff": "1",
+                "application.unschedasks.backoff.delay": "5s",
+            }
+        limits = (
+            LimitSpec(users=("*",), max_resources={"vcore": 8000}),
+            LimitSpec(groups=("g",), max_applications=2),
+        )
         return QueueSpec(
             name=name,
             guaranteed=dice.choice([None, {"vcore": 2000}]),
@@ -222,7 +264,8 @@ def queues_yaml(dice: Random) -> YunikornSpec:
         )
 
     template = TemplateSpec(
-        guaranteed=dice.choice([None, {"vcore": 3000}]), maximum=dice.choice([None, {"vcore": 6000, "disk": 3}])
+        guaranteed=dice.choice([None, {"vcore": 3000}]),
+        maximum=dice.choice([None, {"vcore": 6000, "disk": 3}]),
     )
     queues = [leaf("a"), QueueSpec(name="p", parent=True, queues=(leaf("b"), leaf("c")))]
     if dice.random() < 0.3:
@@ -246,7 +289,10 @@ def manifests(dice: Random) -> KueueSpec:
     """Return cohorts with limits on lending, and two LocalQueues."""
     spec = cohorts.configuration(dice, fair=dice.random() < 0.5)
     names = [one.name for one in spec.cluster_queues]
-    local = tuple(LocalQueueSpec(name=f"l{number}", namespace="n", cluster_queue=dice.choice(names)) for number in range(2))
+    local = tuple(
+        LocalQueueSpec(name=f"l{number}", namespace="n", cluster_queue=dice.choice(names))
+        for number in range(2)
+    )
     return replace(spec, local_queues=local)
 
 
@@ -264,7 +310,10 @@ def an_input(dice: Random, engine: Engine, number: int) -> list[v.AnyInput]:
     if dice.random() < 0.1:
         amounts[dice.choice(["memory", "gpu", "disk", f"rare{number}"])] = dice.randint(0, 2)
     who = {"user": dice.choice(["ann", "bob"]), "groups": dice.choice([(), ("g",), ("g", "h")])}
-    podsets = (v.PodSet(name="head", resources={"cpu": 1}), v.PodSet(name="rest", resources=amounts))
+    podsets = (
+        v.PodSet(name="head", resources={"cpu": 1}),
+        v.PodSet(name="rest", resources=amounts),
+    )
     common = {
         "queue": some_queue(dice, state),
         "application": "" if kueue else dice.choice(["x", "y", "z", ""]),
@@ -288,31 +337,57 @@ def an_input(dice: Random, engine: Engine, number: int) -> list[v.AnyInput]:
     if kind == 9:
         name = dice.choice(NODES)
         if name in nodes:
-            return [v.NodeRemoved(node=name), *([v.NodeRegistered(node=name, capacity=CAPACITY)] if dice.random() < 0.5 else [])]
-        return [v.NodeRegistered(node=name, capacity=CAPACITY | ({"gpu": 2} if dice.random() < 0.3 else {}))]
+            return [
+                v.NodeRemoved(node=name),
+                *([v.NodeRegistered(node=name, capacity=CAPACITY)] if dice.random() < 0.5 else []),
+            ]
+        return [
+            v.NodeRegistered(
+                node=name, capacity=CAPACITY | ({"gpu": 2} if dice.random() < 0.3 else {})
+            )
+        ]
     if kind == 10:
         flags = {"preempting": dice.random() < 0.5, "evicted": kueue and dice.random() < 0.5}
         where = None if kueue and dice.random() < 0.7 else dice.choice(nodes or ["nowhere"])
         return [v.AllocationRestored(allocation=f"r{number}", node=where, **flags, **common)]
     if kind == 11:
-        return [v.ConfigurationApplied(configuration=manifests(dice) if kueue else queues_yaml(dice))]
+        return [
+            v.ConfigurationApplied(configuration=manifests(dice) if kueue else queues_yaml(dice))
+        ]
     if kind == 12:
         # The family may only change in an empty partition.
-        empty = [v.AskWithdrawn(ask=name) for name in waits] + [v.AllocationReleased(allocation=name) for name in runs]
+        empty = [v.AskWithdrawn(ask=name) for name in waits] + [
+            v.AllocationReleased(allocation=name) for name in runs
+        ]
         empty += [v.ApplicationRemoved(application=name) for name in state.applications]
-        return [*empty, v.ConfigurationApplied(configuration=queues_yaml(dice) if kueue else manifests(dice))]
+        return [
+            *empty,
+            v.ConfigurationApplied(configuration=queues_yaml(dice) if kueue else manifests(dice)),
+        ]
     if kind == 13:
-        return [v.ApplicationSubmitted(application=dice.choice(["x", "y", "z"]), queue=some_queue(dice, state), **who)]
+        return [
+            v.ApplicationSubmitted(
+                application=dice.choice(["x", "y", "z"]), queue=some_queue(dice, state), **who
+            )
+        ]
     if kind == 14:
         return [v.ApplicationRemoved(application=dice.choice([*state.applications, "x"]))]
     if runs and dice.random() < 0.5:
         return [v.EvictionRefused(allocation=dice.choice(told or runs))]
     if waits and nodes:
         return [v.ReservationRestored(ask=dice.choice(waits), node=dice.choice(nodes))]
-    return [v.NodeUpdated(node=dice.choice(NODES), capacity=dice.choice([None, CAPACITY]), schedulable=dice.random() < 0.7)]
+    return [
+        v.NodeUpdated(
+            node=dice.choice(NODES),
+            capacity=dice.choice([None, CAPACITY]),
+            schedulable=dice.random() < 0.7,
+        )
+    ]
 
 
-def follow(dice: Random, other: Engine, time: int, events: Sequence[v.AnyEvent], block: ExitStack) -> None:
+def follow(
+    dice: Random, other: Engine, time: int, events: Sequence[v.AnyEvent], block: ExitStack
+) -> None:
     """Apply a step's events, blocks beginning and ending anywhere among them; ``block`` has the one that is open."""
     for event in events:
         if dice.random() < 0.15:
@@ -352,8 +427,16 @@ def test_what_is_decided_afterwards_is_the_same(seed):
         if other.state.counting:
             assert tallies(other.state) == tallies(live.state)
             assert other.next_due() == live.next_due()
-        inputs = [one for part in range(dice.randint(0, 3)) for one in an_input(dice, live, 10 * number + part)]
+        inputs = [
+            one
+            for part in range(dice.randint(0, 3))
+            for one in an_input(dice, live, 10 * number + part)
+        ]
         due = live.next_due()
-        now = max(now, due) if due is not None and dice.random() < 0.3 else now + dice.choice([0, 1, 1000, 31_000])
+        now = (
+            max(now, due)
+            if due is not None and dice.random() < 0.3
+            else now + dice.choice([0, 1, 1000, 31_000])
+        )
     block.close()
     assert tallies(other.state) == tallies(live.state)

@@ -18,4 +18,8 @@ def blocks(page, language):
 def commands(page):
     """Return the lines of a page that call evsched: indented ones, as a reader would type them."""
     lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
-    return [line.strip().partition("    #")[0].strip() for line in lines if line.startswith("    evsched ")]
+    return [
+        line.strip().partition("    #")[0].strip()
+        for line in lines
+        if line.startswith("    evsched ")
+    ]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from events.chain import cut_into_frames
 from events.frame import decode_frame, decode_input
 from events.streams import open_streams
-from replays.sealing import Sealer
+from replays.history.sealing import Sealer
 from tests.docs.pages import blocks
 from tests.replays.logs import story
 
@@ -24,7 +24,9 @@ def records():
         head = sealer.reader.head
         if number in {1, 2, 5}:
             # So small a frame that the configuration does not fit into one.
-            frames = cut_into_frames(head, events, time=time, decided=True, inbox_next=inbox_next, limit=700)
+            frames = cut_into_frames(
+                head, events, time=time, decided=True, inbox_next=inbox_next, limit=700
+            )
             for sealed in frames:
                 sealer.reader.accept(sealed.data, sealer.reader.tip.position + 1)
                 written.append(sealed.data)
@@ -32,7 +34,12 @@ def records():
             written += [record.data for record in sealer.seal(time, events, inbox_next=inbox_next)]
         if sealer.reader.head.term == 2:
             late = replace(head, term=1, leader="leader-1")
-            written += [one.data for one in cut_into_frames(late, events, time=time, decided=True, inbox_next=inbox_next)]
+            written += [
+                one.data
+                for one in cut_into_frames(
+                    late, events, time=time, decided=True, inbox_next=inbox_next
+                )
+            ]
     parts = [decode_frame(data) for data in written]
     assert any(part.fragment for part in parts)
     assert any(not part.last and part.events for part in parts)
@@ -47,7 +54,9 @@ async def fill(bootstrap, name):
             await streams.log.append(data)
 
 
-def test_the_consumer_of_the_page_sees_every_event_once(kafka_bootstrap, kafka_topic_name, tmp_path):
+def test_the_consumer_of_the_page_sees_every_event_once(
+    kafka_bootstrap, kafka_topic_name, tmp_path
+):
     """Every event that counts, in order, and none of those that do not."""
     (code,) = blocks("consuming.md", "python")
     (tmp_path / "consumer.py").write_text(code)

@@ -43,11 +43,15 @@ def test_every_command_of_a_page_runs(demo, page, monkeypatch, tmp_path, capsys)
     for command in commands(page):
         if command.startswith("evsched demo"):
             continue
-        assert run(shlex.split(command)[1:]) == (1 if command in refused else 0), f"{command}: {capsys.readouterr().err}"
+        assert run(shlex.split(command)[1:]) == (1 if command in refused else 0), (
+            f"{command}: {capsys.readouterr().err}"
+        )
         called += 1
     assert called >= 7
     for program in blocks(page, "python"):
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
         assert "PreemptionDecided" in done.stdout, done.stdout
 
 
@@ -61,7 +65,19 @@ def models(tmp_path_factory):
     made.commit()
     made.close()
     paused = folder / "pauses.db"
-    assert run(["project", "rebuild", "--log", str(DOCS / "examples" / "pauses.jsonl"), "--db", str(paused)]) == 0
+    assert (
+        run(
+            [
+                "project",
+                "rebuild",
+                "--log",
+                str(DOCS / "examples" / "pauses.jsonl"),
+                "--db",
+                str(paused),
+            ]
+        )
+        == 0
+    )
     return folder / "model.db", paused
 
 
@@ -84,7 +100,10 @@ def test_the_projection_of_the_page_works(tmp_path):
     projection.commit()
     projection.close()
     with closing(sqlite3.connect(tmp_path / "losses.db")) as connection:
-        assert connection.execute("SELECT queue, day, lost FROM losses").fetchall()[0][:2] == ("root.test", "2026-01-01")
+        assert connection.execute("SELECT queue, day, lost FROM losses").fetchall()[0][:2] == (
+            "root.test",
+            "2026-01-01",
+        )
 
 
 def test_the_page_documents_every_table_and_column(models):
@@ -95,8 +114,17 @@ def test_the_page_documents_every_table_and_column(models):
         documented[table] = re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", columns))
     always = {"id", "from_seq", "from_time", "to_seq", "to_time"}
     with closing(sqlite3.connect(models[0])) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        found = {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for name in tables}
+        tables = [
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
+        found = {
+            name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+            for name in tables
+        }
     temporal = {name for name, columns in found.items() if always <= set(columns)}
-    shown = {name: [one for one in columns if name not in temporal or one not in always] for name, columns in found.items()}
+    shown = {
+        name: [one for one in columns if name not in temporal or one not in always]
+        for name, columns in found.items()
+    }
     assert shown == documented

@@ -14,7 +14,10 @@ class CreateAclsResponse(Response):
 
     API_KEY = 30
     API_VERSION = 1
-    SCHEMA = Schema(("throttle_time_ms", Int32), ("results", Array(("error_code", Int16), ("error_message", String("utf-8")))))
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("results", Array(("error_code", Int16), ("error_message", String("utf-8")))),
+    )
 
 
 class CreateAclsRequestV1(RequestStruct):
@@ -52,8 +55,12 @@ class CreateAclsRequest(Request[CreateAclsRequestV1]):
         return request_struct_class(self._rights)
 
 
-async def grant(admin: AIOKafkaAdminClient, user: str, name: str, *operations: int, kind: int = TOPIC) -> None:
+async def grant(
+    admin: AIOKafkaAdminClient, user: str, name: str, *operations: int, kind: int = TOPIC
+) -> None:
     """Allow a user these operations on a topic or a consumer group."""
-    rights = [(kind, name, _LITERAL, f"User:{user}", "*", operation, _ALLOW) for operation in operations]
+    rights = [
+        (kind, name, _LITERAL, f"User:{user}", "*", operation, _ALLOW) for operation in operations
+    ]
     answer = await admin._send_to_controller(CreateAclsRequest(rights))
     assert [code for code, *_ in answer.results] == [0] * len(operations), answer

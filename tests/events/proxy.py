@@ -1,7 +1,8 @@
 """A proxy before a Kafka broker that spoils writes: it loses requests, loses replies, keeps them back, resets connections.
 
-It understands just enough of the protocol to know a Produce request when it passes: each message begins with its length (four
-bytes), and a request goes on with its kind (two bytes, 0 for Produce). Replies come in the order of the requests.
+It understands just enough of the protocol to know a Produce request when it passes: each message
+begins with its length (four bytes), and a request goes on with its kind (two bytes, 0 for Produce).
+Replies come in the order of the requests.
 """
 
 import asyncio

@@ -1,10 +1,11 @@
 """Another process that uses a log in SQLite; run by tests as ``python -m tests.events.sqlite_process WHAT PATH …``.
 
-``crash PATH N WHEN``: leads, writes step ``a``, then step ``b``, dying ``before`` or ``after`` its N-th database operation. Says
-``done`` once the step is acknowledged, and the number of operations that writing it takes.
-``load PATH FILE N``: imports an exported log, dying after its N-th database operation; says ``done`` when it needed no more.
-``create PATH…``: for each of these files: says ``ready``, waits for a line, makes the file and proposes an input.
-``propose PATH``: proposes one input, reads the log, says how many frames it found and whether it would checkpoint.
+``crash PATH N WHEN``: leads, writes step ``a``, then step ``b``, dying ``before`` or ``after`` its
+N-th database operation. Says ``done`` once the step is acknowledged, and the number of operations
+that writing it takes. ``load PATH FILE N``: imports an exported log, dying after its N-th database
+operation; says ``done`` when it needed no more. ``create PATH…``: for each of these files: says
+``ready``, waits for a line, makes the file and proposes an input. ``propose PATH``: proposes one
+input, reads the log, says how many frames it found and whether it would checkpoint.
 """
 
 import asyncio
@@ -32,7 +33,9 @@ def die_at(number: int, when: str) -> list[int]:
     count = [0]
     original = aiosqlite.Connection._execute
 
-    async def counted(self: aiosqlite.Connection, function: Any, *arguments: Any, **named: Any) -> Any:
+    async def counted(
+        self: aiosqlite.Connection, function: Any, *arguments: Any, **named: Any
+    ) -> Any:
         count[0] += 1
         if count[0] != number:
             return await original(self, function, *arguments, **named)
@@ -93,4 +96,8 @@ async def propose(path: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run({"crash": crash, "load": load, "create": create, "propose": propose}[sys.argv[1]](*sys.argv[2:]))
+    asyncio.run(
+        {"crash": crash, "load": load, "create": create, "propose": propose}[sys.argv[1]](
+            *sys.argv[2:]
+        )
+    )

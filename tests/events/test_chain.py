@@ -26,7 +26,10 @@ class Writer:
     def read(self) -> list[Step]:
         """Read to the end."""
         begin = self._seen
-        steps = [self.reader.accept(data, position) for position, data in enumerate(self.log[begin:], start=begin)]
+        steps = [
+            self.reader.accept(data, position)
+            for position, data in enumerate(self.log[begin:], start=begin)
+        ]
         self._seen = len(self.log)
         return [step for step in steps if step is not None]
 
@@ -34,7 +37,9 @@ class Writer:
         """Return a fence on what was read, by an id that is new."""
         self._fences += 1
         name = f"{self.name}{self._fences}"
-        return fence(self.reader, log_id=f"log of {name}", leader=name, time=time, checkpoint_every=0)
+        return fence(
+            self.reader, log_id=f"log of {name}", leader=name, time=time, checkpoint_every=0
+        )
 
     def lead(self) -> None:
         """Read, write a fence, read it."""
@@ -45,8 +50,17 @@ class Writer:
     def step(self, count: int = 1, *, limit: int = 500_000, size: int = 1) -> tuple[Sealed, ...]:
         """Return the frames of a step of so many events on what was read."""
         head = self.reader.head
-        events = tuple(NodeRemoved(seq=head.next_seq + index, node="n" * size) for index in range(count))
-        return cut_into_frames(head, events, time=head.time + 1, decided=True, inbox_next=head.inbox_next + 1, limit=limit)
+        events = tuple(
+            NodeRemoved(seq=head.next_seq + index, node="n" * size) for index in range(count)
+        )
+        return cut_into_frames(
+            head,
+            events,
+            time=head.time + 1,
+            decided=True,
+            inbox_next=head.inbox_next + 1,
+            limit=limit,
+        )
 
     def write(self, count: int = 1, **how: int) -> None:
         """Write a step and read it."""
@@ -78,7 +92,9 @@ def test_a_sound_log_is_read_whole() -> None:
     reader, steps = read(log)
     assert len(steps) == len(log) == 10
     assert reader.ignored == 0
-    assert [event.seq for step in steps for event in step.events] == list(range(1, reader.head.next_seq))
+    assert [event.seq for step in steps for event in step.events] == list(
+        range(1, reader.head.next_seq)
+    )
     assert (reader.head.frame, reader.head.position, reader.head.term) == (10, 9, 2)
     assert reader.head.hash == frame_hash(log[-1])
 
@@ -91,25 +107,57 @@ def changed(data: bytes, **fields: object) -> bytes:
 FORGERIES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "is no JSON": (lambda data: data[:-1], "no frame can be read"),
     "is no text": (lambda data: b"\xff" + data, "no frame can be read"),
-    "is of another log": (lambda data: changed(data, log_id="other"), "frame of log other, this is log log of a1"),
-    "has a number too high": (lambda data: changed(data, frame=9), "frame 9 found after frame 3, expected 4"),
-    "has a number too low": (lambda data: changed(data, frame=3), "frame 3 found after frame 3, expected 4"),
+    "is of another log": (
+        lambda data: changed(data, log_id="other"),
+        "frame of log other, this is log log of a1",
+    ),
+    "has a number too high": (
+        lambda data: changed(data, frame=9),
+        "frame 9 found after frame 3, expected 4",
+    ),
+    "has a number too low": (
+        lambda data: changed(data, frame=3),
+        "frame 3 found after frame 3, expected 4",
+    ),
     "follows another frame": (lambda data: changed(data, prev="0" * 32), "the one before has"),
-    "has a term that skips one": (lambda data: changed(data, term=3, leader="x"), "term 3 found after term 1"),
-    "begins a term without a fence": (lambda data: changed(data, term=2, leader="x"), "expected a LeaderStarted alone"),
+    "has a term that skips one": (
+        lambda data: changed(data, term=3, leader="x"),
+        "term 3 found after term 1",
+    ),
+    "begins a term without a fence": (
+        lambda data: changed(data, term=2, leader="x"),
+        "expected a LeaderStarted alone",
+    ),
     "is before the last one": (lambda data: changed(data, time=0), "time 0 found after time 3"),
-    "takes the inbox back": (lambda data: changed(data, inbox_next=0), "inbox_next went back from 2 to 0"),
-    "leaves out an event": (lambda data: changed(data, events=decode_frame(data).events[1:]), "event 4 found, expected 3"),
-    "repeats an event": (lambda data: changed(data, events=decode_frame(data).events[:1] * 2), "event 3 found, expected 4"),
+    "takes the inbox back": (
+        lambda data: changed(data, inbox_next=0),
+        "inbox_next went back from 2 to 0",
+    ),
+    "leaves out an event": (
+        lambda data: changed(data, events=decode_frame(data).events[1:]),
+        "event 4 found, expected 3",
+    ),
+    "repeats an event": (
+        lambda data: changed(data, events=decode_frame(data).events[:1] * 2),
+        "event 3 found, expected 4",
+    ),
     "ends an event that never began": (
         lambda data: changed(data, events=(), fragment="}", fragment_ends=True, last=False),
         "no event in its pieces",
     ),
     "is a step of one piece": (
-        lambda data: changed(data, events=(), fragment='{"type":"NodeRemoved","node":"n","seq":3}', fragment_ends=True),
+        lambda data: changed(
+            data,
+            events=(),
+            fragment='{"type":"NodeRemoved","node":"n","seq":3}',
+            fragment_ends=True,
+        ),
         "a piece of an event in a step of one frame",
     ),
-    "ends in the middle of an event": (lambda data: changed(data, events=(), fragment="{"), "do not go on"),
+    "ends in the middle of an event": (
+        lambda data: changed(data, events=(), fragment="{"),
+        "do not go on",
+    ),
 }
 
 
@@ -125,7 +173,11 @@ def test_a_frame_that(forgery: str) -> None:
     assert said in caught.value.reason
 
 
-@given(place=st.integers(0, 9), kind=st.sampled_from(["remove", "double", "swap", "alter"]), letter=st.integers(0, 10_000))
+@given(
+    place=st.integers(0, 9),
+    kind=st.sampled_from(["remove", "double", "swap", "alter"]),
+    letter=st.integers(0, 10_000),
+)
 def test_no_damage_goes_unseen(place: int, kind: str, letter: int) -> None:
     """Removing, doubling, swapping or altering any one frame is found, except at the tail, which others remember."""
     log = a_log()
@@ -145,7 +197,8 @@ def test_no_damage_goes_unseen(place: int, kind: str, letter: int) -> None:
         reader, steps = read(log)
     except LogDamaged:
         return
-    # What is not found must have changed nobody's state, or be the tail, which a snapshot or a heartbeat remembers.
+    # What is not found must have changed nobody's state, or be the tail, which a snapshot or a
+    # heartbeat remembers.
     whole = read(before)[1]
     assert [step.events for step in steps[:-1]] == [step.events for step in whole[: len(steps) - 1]]
     assert len(steps) >= len(whole) - 1
@@ -163,11 +216,19 @@ def test_a_kept_head_reads_on_as_if_from_the_start(index: int) -> None:
     assert rest == steps[index + 1 :]
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["read", "fence", "step", "parts", "lost", "late"])), max_size=60))
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2), st.sampled_from(["read", "fence", "step", "parts", "lost", "late"])
+        ),
+        max_size=60,
+    )
+)
 def test_racing_leaders_never_damage_the_log(moves: list[tuple[int, str]]) -> None:
     """Three processes read, fence and write whenever they like, with delayed and half written steps: all readers agree.
 
-    A writer may only write a step while it believes to lead, as `Leadership` does; what it believes may be long outdated.
+    A writer may only write a step while it believes to lead, as `Leadership` does; what it believes
+    may be long outdated.
     """
     log: list[bytes] = []
     writers = [Writer(name, log) for name in "abc"]
@@ -184,7 +245,9 @@ def test_racing_leaders_never_damage_the_log(moves: list[tuple[int, str]]) -> No
             delayed.clear()
         elif mine and not writer.reader.unfinished:
             frames = (
-                [sealed.data for sealed in writer.step(6, limit=2_000, size=200)] if move == "parts" else [writer.step()[0].data]
+                [sealed.data for sealed in writer.step(6, limit=2_000, size=200)]
+                if move == "parts"
+                else [writer.step()[0].data]
             )
             written = frames[:-1] if move == "lost" or (len(frames) > 1 and who == 2) else frames
             log.extend(written)
@@ -200,10 +263,14 @@ def test_racing_leaders_never_damage_the_log(moves: list[tuple[int, str]]) -> No
     for writer in writers:
         writer.read()
         assert writer.reader.head == reader.head
-    assert [event.seq for step in steps for event in step.events] == list(range(1, reader.head.next_seq))
+    assert [event.seq for step in steps for event in step.events] == list(
+        range(1, reader.head.next_seq)
+    )
     assert [step.head.term for step in steps] == sorted(step.head.term for step in steps)
     started = [event for step in steps for event in step.events if isinstance(event, LeaderStarted)]
-    assert [event.term for event in started] == list(range(1, len(started) + 1)), "one owner for each term"
+    assert [event.term for event in started] == list(range(1, len(started) + 1)), (
+        "one owner for each term"
+    )
 
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
@@ -291,7 +358,14 @@ def test_what_is_passed_over_is_counted_with_its_reason() -> None:
 def test_the_bytes_of_a_frame_are_stable() -> None:
     """Logs of released versions hold exactly this."""
     frame = Frame(
-        log_id="l", term=1, leader="x", frame=2, prev="00", time=5, inbox_next=3, events=(NodeRemoved(seq=4, node="n"),)
+        log_id="l",
+        term=1,
+        leader="x",
+        frame=2,
+        prev="00",
+        time=5,
+        inbox_next=3,
+        events=(NodeRemoved(seq=4, node="n"),),
     )
     expected = (
         b'{"log_id":"l","term":1,"leader":"x","frame":2,"prev":"00","time":5,"inbox_next":3,'

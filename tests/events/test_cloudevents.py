@@ -49,7 +49,9 @@ def test_a_proposal_travels_as_a_cloudevent_and_comes_back() -> None:
     assert dict(headers)["ce_type"] == b"evsched.proposal.NodeRemoved"
     assert dict(headers)["ce_time"] == b"1970-01-01T00:00:00.000Z"
     back = record_of_message(record.data, headers)
-    assert read_proposal(back, 3) == Proposal(input=NodeRemoved(node="n", proposal="p1"), position=3, id="p1", source="me")
+    assert read_proposal(back, 3) == Proposal(
+        input=NodeRemoved(node="n", proposal="p1"), position=3, id="p1", source="me"
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,10 @@ POISON = {
     "no text": (b'{"type":"\xff"}', "is not JSON"),
     "half a surrogate": (b'{"type":"NodeRemoved","node":"\\ud800"}', "is not JSON"),
     "too deep": (b"[" * 100_000, "proposal: "),
-    "deep in a known field": (b'{"type":"NodeRegistered","node":"n","capacity":' + b'{"a":' * 50_000, "proposal: "),
+    "deep in a known field": (
+        b'{"type":"NodeRegistered","node":"n","capacity":' + b'{"a":' * 50_000,
+        "proposal: ",
+    ),
     "too large": (b'"' + b"x" * MAX_PROPOSAL_BYTES + b'"', f"at most {MAX_PROPOSAL_BYTES}"),
     "no object": (b"[1,2]", "Expected `object`"),
     "several inputs": (b'[{"type":"NodeRemoved","node":"a"}]', "Expected `object`"),
@@ -81,15 +86,30 @@ POISON = {
     "a wrong type of field": (b'{"type":"NodeRemoved","node":7}', "Expected `str`, got `int`"),
     "a missing field": (b'{"type":"NodeRemoved"}', "missing required field `node`"),
     "a negative amount": (b'{"type":"NodeRegistered","node":"n","capacity":{"cpu":-1}}', ">= 0"),
-    "a huge amount": (b'{"type":"NodeRegistered","node":"n","capacity":{"cpu":1%s}}' % (b"0" * 30), "<= 9007199254740992"),
-    "an amount of 4,000 digits": (b'{"type":"NodeRegistered","node":"n","capacity":{"cpu":%s}}' % (b"9" * 4_000), "proposal: "),
-    "a fraction": (b'{"type":"NodeRegistered","node":"n","capacity":{"cpu":1.5}}', "Expected `int`"),
+    "a huge amount": (
+        b'{"type":"NodeRegistered","node":"n","capacity":{"cpu":1%s}}' % (b"0" * 30),
+        "<= 9007199254740992",
+    ),
+    "an amount of 4,000 digits": (
+        b'{"type":"NodeRegistered","node":"n","capacity":{"cpu":%s}}' % (b"9" * 4_000),
+        "proposal: ",
+    ),
+    "a fraction": (
+        b'{"type":"NodeRegistered","node":"n","capacity":{"cpu":1.5}}',
+        "Expected `int`",
+    ),
     "an empty name": (b'{"type":"NodeRemoved","node":""}', "length >= 1"),
     "its own seq": (b'{"type":"NodeRemoved","node":"n","seq":1}', "sets seq, cause or due"),
     "its own cause": (b'{"type":"NodeRemoved","node":"n","cause":1}', "sets seq, cause or due"),
     "its own due time": (b'{"type":"NodeRemoved","node":"n","due":0}', "sets seq, cause or due"),
-    "a delay that is too long": (CONFIGURATION % (b'"quota_preemption_delay_ms":1' + b"0" * 30), "<= 9007199254740992"),
-    "a setting beyond 64 bits": (CONFIGURATION % (b'"max_applications":1' + b"0" * 30), "beyond 64 bits"),
+    "a delay that is too long": (
+        CONFIGURATION % (b'"quota_preemption_delay_ms":1' + b"0" * 30),
+        "<= 9007199254740992",
+    ),
+    "a setting beyond 64 bits": (
+        CONFIGURATION % (b'"max_applications":1' + b"0" * 30),
+        "beyond 64 bits",
+    ),
 }
 
 
@@ -106,24 +126,51 @@ def test_poison_becomes_a_problem(poison: str) -> None:
 
 
 @examples(400)
-@given(st.binary(max_size=300) | st.text(max_size=100).map(str.encode), st.text(max_size=300), st.text(max_size=300))
+@given(
+    st.binary(max_size=300) | st.text(max_size=100).map(str.encode),
+    st.text(max_size=300),
+    st.text(max_size=300),
+)
 def test_nothing_makes_reading_fail(data: bytes, name: str, source: str) -> None:
     """Whatever is read can be written to the log as a rejection, and read again."""
     proposal = read(data, id=name, source=source)
     if proposal.input is None:
         event = InputRejected(
-            seq=1, reason=proposal.problem, proposal=proposal.id, source=proposal.source, position=7, raw=proposal.raw
+            seq=1,
+            reason=proposal.problem,
+            proposal=proposal.id,
+            source=proposal.source,
+            position=7,
+            raw=proposal.raw,
         )
         assert msgspec.json.decode(encode_event(event), type=InputRejected) == event
         assert all(letter.isprintable() for letter in proposal.raw)
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
-FIELDS = ("node", "capacity", "labels", "ask", "resources", "priority", "seq", "cause", "due", "created", "podsets")
+FIELDS = (
+    "node",
+    "capacity",
+    "labels",
+    "ask",
+    "resources",
+    "priority",
+    "seq",
+    "cause",
+    "due",
+    "created",
+    "podsets",
+)
 
 
 @examples(400)
@@ -131,7 +178,9 @@ FIELDS = ("node", "capacity", "labels", "ask", "resources", "priority", "seq", "
     st.sampled_from(["NodeRegistered", "AskSubmitted", "AllocationRestored", "X"]),
     st.dictionaries(st.sampled_from(FIELDS), json_values),
 )
-def test_nothing_that_looks_like_an_input_makes_reading_fail(kind: str, values: dict[str, object]) -> None:
+def test_nothing_that_looks_like_an_input_makes_reading_fail(
+    kind: str, values: dict[str, object]
+) -> None:
     """Known types with any values: an input that can be written again, or a problem."""
     proposal = read(msgspec.json.encode({"type": kind, **values}))
     if proposal.input is not None:
@@ -177,7 +226,16 @@ def test_what_controls_a_terminal_is_not_kept() -> None:
 
 def test_an_ask_with_everything_survives_the_wire() -> None:
     """What is encoded is decoded again."""
-    ask = AskSubmitted(ask="a", application="b", resources={"cpu": 2**53}, priority=-(2**31), required_node="n", created=-5)
+    ask = AskSubmitted(
+        ask="a",
+        application="b",
+        resources={"cpu": 2**53},
+        priority=-(2**31),
+        required_node="n",
+        created=-5,
+    )
     (record,) = proposals([ask])
     assert read(record.data).input == ask
-    assert isinstance(read(proposals([NodeRegistered(node="n", capacity={})])[0].data).input, NodeRegistered)
+    assert isinstance(
+        read(proposals([NodeRegistered(node="n", capacity={})])[0].data).input, NodeRegistered
+    )

@@ -13,7 +13,17 @@ from events.streams import Leadership
 from events.streams.reading import follow_steps
 from events.vocabulary import NodeRemoved
 from tests.events.places import Place
-from tests.events.world import Gated, Unreliable, filled, lead, names_in, records_of, steps_of, world, write
+from tests.events.world import (
+    Gated,
+    Unreliable,
+    filled,
+    lead,
+    names_in,
+    records_of,
+    steps_of,
+    world,
+    write,
+)
 
 
 async def test_what_is_appended_is_read_back_in_order_by_others(place: Place) -> None:
@@ -106,10 +116,12 @@ async def test_many_writers_at_once_get_positions_of_their_own(place: Place) -> 
     puts = [streams.inbox.put([InboxRecord(data=f"{number}".encode())]) for number in range(100)]
     positions = [position for got in await asyncio.gather(*puts) for position in got]
     assert sorted(positions) == list(range(100))
-    assert {proposal.raw for proposal in await streams.inbox.read(0, limit=200)} == {str(number) for number in range(100)}
+    assert {proposal.raw for proposal in await streams.inbox.read(0, limit=200)} == {
+        str(number) for number in range(100)
+    }
 
 
-# ---------------------------------------------------------------------------------------------------------------- leading
+# ------------------------------------------------------------------------------------------ leading
 
 
 async def test_the_first_leader_begins_the_log(place: Place) -> None:
@@ -252,7 +264,9 @@ async def test_cancelling_an_append_ends_the_term_and_the_log_tells(place: Place
 async def test_time_never_goes_back(place: Place) -> None:
     """A leader whose clock is behind writes the time of the step before; a step before that is refused unwritten."""
     leader = await filled(place, "a")
-    behind = await Leadership.acquire((await place.open()).log, ChainReader(), print, world(now=lambda: 5))
+    behind = await Leadership.acquire(
+        (await place.open()).log, ChainReader(), print, world(now=lambda: 5)
+    )
     assert behind.head.time == leader.head.time == 2_000
     assert behind.stamp(7) == 2_000
     with pytest.raises(ValueError, match="time 1999 is before 2000"):

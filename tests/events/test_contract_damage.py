@@ -20,7 +20,8 @@ def large(leader: Leadership, count: int, size: int) -> tuple[NodeRegistered, ..
     """Return events of about this many bytes each."""
     first = leader.head.next_seq
     return tuple(
-        NodeRegistered(seq=first + number, node=f"n{number}", capacity={}, labels={"l": "x" * size}) for number in range(count)
+        NodeRegistered(seq=first + number, node=f"n{number}", capacity={}, labels={"l": "x" * size})
+        for number in range(count)
     )
 
 
@@ -40,7 +41,11 @@ async def test_a_step_over_the_size_of_a_frame_is_one_step(place: Place) -> None
 async def test_an_event_over_the_size_of_a_frame_travels_in_pieces(place: Place) -> None:
     """So there is no decision that is too large to be written."""
     leader = await filled(place)
-    events = (*large(leader, 2, 100), large(leader, 3, 1_500_000)[2], NodeRemoved(seq=leader.head.next_seq + 3, node="ä" * 200))
+    events = (
+        *large(leader, 2, 100),
+        large(leader, 3, 1_500_000)[2],
+        NodeRemoved(seq=leader.head.next_seq + 3, node="ä" * 200),
+    )
     await leader.append_step(events, time=2_000, decided=True, inbox_next=0)
     assert (await steps_of((await place.open()).log))[1].events == events
     assert max(len(record.data) for record in await records_of(leader.log)) <= MAX_FRAME_BYTES
@@ -66,7 +71,7 @@ async def test_half_a_step_never_happened(place: Place, fate: str) -> None:
     assert names_in(await steps_of(log, reader)) == ["b"]
 
 
-# --------------------------------------------------------------------------------------------------------- damaged logs
+# ------------------------------------------------------------------------------------- damaged logs
 
 
 async def copied(place: Place, records: list[bytes]) -> Place:
@@ -83,15 +88,23 @@ DAMAGES = {
     "two frames swapped": (lambda old: [old[0], old[2], old[1], *old[3:]], 1),
     "a missing beginning": (lambda old: old[1:], 0),
     "a frame that came twice": (lambda old: [*old[:2], old[1], *old[2:]], 2),
-    "another log_id": (lambda old: [*old[:3], old[3].replace(b'"log_id":"id', b'"log_id":"other'), *old[4:]], 3),
-    "a changed time": (lambda old: [*old[:3], old[3].replace(b'"time":2000', b'"time":1999'), *old[4:]], 3),
+    "another log_id": (
+        lambda old: [*old[:3], old[3].replace(b'"log_id":"id', b'"log_id":"other'), *old[4:]],
+        3,
+    ),
+    "a changed time": (
+        lambda old: [*old[:3], old[3].replace(b'"time":2000', b'"time":1999'), *old[4:]],
+        3,
+    ),
     "a changed hash": (lambda old: [*old[:-1], old[-1].replace(b'"prev":"', b'"prev":"0')], 3),
     "a missing fence": (lambda old: [*old[:4], *old[5:]], 4),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_damage_is_found_with_its_place(another_place: Callable[[], Place], damage: str) -> None:
+async def test_damage_is_found_with_its_place(
+    another_place: Callable[[], Place], damage: str
+) -> None:
     """Whatever was done to a log, reading stops at the first record that cannot stand there."""
     leader = await filled(another_place(), "a", "b", "c")
     if damage == "a missing fence":
@@ -123,7 +136,9 @@ async def test_a_lost_tail_is_found_by_who_knew_it(another_place: Callable[[], P
         await lead(log)
 
 
-async def test_a_replaced_log_is_found_by_who_knew_the_old_one(another_place: Callable[[], Place]) -> None:
+async def test_a_replaced_log_is_found_by_who_knew_the_old_one(
+    another_place: Callable[[], Place],
+) -> None:
     """A log made anew, or with another tail, has other frames at the same positions."""
     leader = await filled(another_place(), "a", "b")
     beat = await leader.heartbeat(1)
@@ -144,11 +159,13 @@ async def test_a_reader_goes_on_from_a_head_that_was_kept(place: Place) -> None:
         assert await steps_of(leader.log, reader) == whole[index + 1 :]
 
 
-# --------------------------------------------------------------------------------------------------------------- export
+# ------------------------------------------------------------------------------------------- export
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.zst"])
-async def test_an_export_is_the_log_byte_for_byte(another_place: Callable[[], Place], tmp_path: Path, suffix: str) -> None:
+async def test_an_export_is_the_log_byte_for_byte(
+    another_place: Callable[[], Place], tmp_path: Path, suffix: str
+) -> None:
     """Void frames included; it reads like a log, and imported it is one that can be led."""
     old = await filled(another_place(), "a")
     new = await lead(old.log)

@@ -18,7 +18,9 @@ async def test_proposals_arrive_in_order_with_id_and_source(place: Place) -> Non
     assert await streams.inbox.propose(inputs[3:], "there") == (3, 4)
     found = await (await place.open()).inbox.read(0)
     assert [proposal.input for proposal in found] == inputs
-    assert [(proposal.position, proposal.id) for proposal in found] == [(number, f"p{number}") for number in range(5)]
+    assert [(proposal.position, proposal.id) for proposal in found] == [
+        (number, f"p{number}") for number in range(5)
+    ]
     assert [proposal.source for proposal in found] == ["here"] * 3 + ["there"] * 2
     assert await streams.inbox.end() == 5
 
@@ -57,13 +59,30 @@ async def test_a_repeated_proposal_keeps_its_id(place: Place) -> None:
 async def test_poison_stops_nobody(place: Place) -> None:
     """What cannot be read comes as a problem with its beginning, and what lies behind it is read."""
     streams = await place.open()
-    poison = [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"type":"Nothing"}', b'{"type":"NodeRemoved","node":7}', b"x" * 450_000]
-    await streams.inbox.put([InboxRecord(data=data, id=f"p{number}", source="evil") for number, data in enumerate(poison)])
+    poison = [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"type":"Nothing"}',
+        b'{"type":"NodeRemoved","node":7}',
+        b"x" * 450_000,
+    ]
+    await streams.inbox.put(
+        [
+            InboxRecord(data=data, id=f"p{number}", source="evil")
+            for number, data in enumerate(poison)
+        ]
+    )
     await streams.inbox.propose([NodeRemoved(node="good")])
     found = await streams.inbox.read(0)
-    assert [proposal.input for proposal in found] == [None] * len(poison) + [NodeRemoved(node="good")]
+    assert [proposal.input for proposal in found] == [None] * len(poison) + [
+        NodeRemoved(node="good")
+    ]
     assert all(proposal.problem for proposal in found[:-1])
-    assert [proposal.id for proposal in found[:-1]] == [f"p{number}" for number in range(len(poison))]
+    assert [proposal.id for proposal in found[:-1]] == [
+        f"p{number}" for number in range(len(poison))
+    ]
 
 
 async def test_a_proposal_that_is_too_large_is_refused_whole(place: Place) -> None:
@@ -81,7 +100,9 @@ async def test_the_largest_document_can_be_proposed_and_written(place: Place) ->
     from events.configuration import QueueSpec, YunikornSpec  # noqa: PLC0415
 
     streams = await place.open()
-    applied = ConfigurationApplied(configuration=YunikornSpec(root=QueueSpec(name="root")), document="ü" * 131_072)
+    applied = ConfigurationApplied(
+        configuration=YunikornSpec(root=QueueSpec(name="root")), document="ü" * 131_072
+    )
     await streams.inbox.propose([applied])
     (proposal,) = await streams.inbox.read(0)
     assert proposal.input == applied

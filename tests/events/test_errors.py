@@ -12,7 +12,9 @@ EXAMPLES = {
     errors.UnknownScheme("a://b", "c://d"): "address a://b: not understood, expected c://d",
     errors.CredentialsUnusable("ca.pem", "gone"): "credentials ca.pem: gone",
     errors.StreamMissing("t"): "stream t: does not exist, create it first",
-    errors.TargetDiffers("t", 2, 7, "aa", "bb"): "log t: record 2 at position 7 has hash aa, expected bb as in the file",
+    errors.TargetDiffers(
+        "t", 2, 7, "aa", "bb"
+    ): "log t: record 2 at position 7 has hash aa, expected bb as in the file",
     errors.TargetDiffers("t", 2, 7, "a", ""): (
         "log t: record 2 at position 7 has hash a, expected none, as the file ends before it"
     ),
@@ -42,15 +44,33 @@ def test_the_sentence_names_the_subject_first(error: errors.StreamError, said: s
 
 def test_there_is_an_example_of_every_error() -> None:
     """Each class that can be raised."""
-    grouping = {errors.StreamError, errors.CallerError, errors.ConfigurationError, errors.EnvironmentFault, errors.NotLeading}
-    classes = {kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.StreamError)}
+    grouping = {
+        errors.StreamError,
+        errors.CallerError,
+        errors.ConfigurationError,
+        errors.EnvironmentFault,
+        errors.NotLeading,
+    }
+    classes = {
+        kind
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.StreamError)
+    }
     assert classes - grouping == {type(error) for error in EXAMPLES}
 
 
 @pytest.mark.parametrize(
     ("fault", "kinds"),
     [
-        (errors.CallerError, (errors.ProposalTooLarge, errors.ReadOnly, errors.UnknownScheme, errors.CredentialsUnusable)),
+        (
+            errors.CallerError,
+            (
+                errors.ProposalTooLarge,
+                errors.ReadOnly,
+                errors.UnknownScheme,
+                errors.CredentialsUnusable,
+            ),
+        ),
         (errors.CallerError, (errors.TargetDiffers,)),
         (errors.ConfigurationError, (errors.StreamMissing, errors.TopicMisconfigured)),
         (errors.ConfigurationError, (errors.AccessDenied,)),
@@ -59,6 +79,8 @@ def test_there_is_an_example_of_every_error() -> None:
         (errors.LogDamaged, (errors.PositionLost,)),
     ],
 )
-def test_errors_are_grouped_by_who_is_at_fault(fault: type[Exception], kinds: tuple[type[Exception], ...]) -> None:
+def test_errors_are_grouped_by_who_is_at_fault(
+    fault: type[Exception], kinds: tuple[type[Exception], ...]
+) -> None:
     """So that whoever handles them can ask for the fault."""
     assert all(issubclass(kind, fault) for kind in kinds)

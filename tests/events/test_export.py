@@ -57,14 +57,29 @@ SPOILED: dict[str, tuple[Spoil, str]] = {
         lambda lines: [*lines[:2], lines[2].replace(b'"hash":"', b'"hash":"0'), *lines[3:]],
         "line 3 of the file was",
     ),
-    "a line that is no JSON": (lambda lines: [*lines[:2], b"{\n", *lines[3:]], "line 3 of the file cannot be read"),
-    "a line that is no text": (lambda lines: [*lines[:2], b"\xff\n", *lines[3:]], "line 3 of the file cannot be read"),
-    "a line that is cut": (lambda lines: [*lines[:-1], lines[-1][:-5]], "ends in the middle of a line"),
+    "a line that is no JSON": (
+        lambda lines: [*lines[:2], b"{\n", *lines[3:]],
+        "line 3 of the file cannot be read",
+    ),
+    "a line that is no text": (
+        lambda lines: [*lines[:2], b"\xff\n", *lines[3:]],
+        "line 3 of the file cannot be read",
+    ),
+    "a line that is cut": (
+        lambda lines: [*lines[:-1], lines[-1][:-5]],
+        "ends in the middle of a line",
+    ),
     "no header": (lambda lines: lines[1:], "line 1 of the file is not the beginning"),
     "nothing": (lambda lines: [], "line 1 of the file is not the beginning"),
-    "a later version": (lambda lines: [lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]], "format evsched-log 2"),
+    "a later version": (
+        lambda lines: [lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]],
+        "format evsched-log 2",
+    ),
     "a missing line": (lambda lines: [*lines[:2], *lines[3:]], "frame 3 found after frame 1"),
-    "swapped lines": (lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]], "frame 3 found after frame 1"),
+    "swapped lines": (
+        lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]],
+        "frame 3 found after frame 1",
+    ),
 }
 
 
@@ -82,7 +97,9 @@ async def test_a_file_with(exported: Path, tmp_path: Path, spoiled: str) -> None
 async def test_a_damaged_compression_is_found(exported: Path, tmp_path: Path) -> None:
     """A flipped byte or a cut file is told as damage, whatever the library says."""
     whole = zstandard.compress(content(exported), 3)
-    for number, data in enumerate((whole[: len(whole) // 2], whole[:40] + b"\x00\x00\x00\x00" + whole[44:], b"no zstandard")):
+    for number, data in enumerate(
+        (whole[: len(whole) // 2], whole[:40] + b"\x00\x00\x00\x00" + whole[44:], b"no zstandard")
+    ):
         path = tmp_path / f"{number}.jsonl.zst"
         path.write_bytes(data)
         with pytest.raises(errors.LogDamaged):
@@ -146,4 +163,7 @@ async def test_large_frames_come_in_small_batches(tmp_path: Path) -> None:
         await export_log(streams.log, path)
         batches = [batch async for batch in open_log(str(path)).read()]
         assert [record for batch in batches for record in batch] == await records_of(streams.log)
-    assert max(sum(len(record.data) for record in batch) for batch in batches) <= BATCH_BYTES + MAX_FRAME_BYTES
+    assert (
+        max(sum(len(record.data) for record in batch) for batch in batches)
+        <= BATCH_BYTES + MAX_FRAME_BYTES
+    )

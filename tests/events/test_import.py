@@ -55,7 +55,9 @@ async def holding(place: Place, *frames: bytes) -> EventLog:
 
 
 @pytest.mark.parametrize("there", [0, 1, 3, 4, 5, 6])
-async def test_a_beginning_is_gone_on_with(file: Path, frames: list[bytes], place: Place, there: int) -> None:
+async def test_a_beginning_is_gone_on_with(
+    file: Path, frames: list[bytes], place: Place, there: int
+) -> None:
     """Nothing, the first, up to the void frame, with it, all but the last, all: it ends as the file, and stays so once more."""
     log = await holding(place, *frames[:there])
     assert await import_log(file, log) == Imported(6, there)
@@ -66,8 +68,16 @@ async def test_a_beginning_is_gone_on_with(file: Path, frames: list[bytes], plac
 
 Alter = Callable[[list[bytes]], list[bytes]]
 ALTERED: dict[str, tuple[Alter, int, bool]] = {
-    "another first record": (lambda all_: [all_[0].replace(b'"time":1000', b'"time":1001')], 1, True),
-    "a differing record in the middle": (lambda all_: [*all_[:2], all_[2].replace(b'"time":', b'"time": '), *all_[3:]], 3, True),
+    "another first record": (
+        lambda all_: [all_[0].replace(b'"time":1000', b'"time":1001')],
+        1,
+        True,
+    ),
+    "a differing record in the middle": (
+        lambda all_: [*all_[:2], all_[2].replace(b'"time":', b'"time": '), *all_[3:]],
+        3,
+        True,
+    ),
     "a differing last record": (lambda all_: [*all_[:5], all_[5].replace(b'"c"', b'"C"')], 6, True),
     "no void frame": (lambda all_: [*all_[:3], all_[4]], 4, True),
     "a record twice": (lambda all_: [*all_[:2], all_[1]], 3, True),
@@ -76,7 +86,9 @@ ALTERED: dict[str, tuple[Alter, int, bool]] = {
 
 
 @pytest.mark.parametrize("target", ALTERED)
-async def test_it_is_refused_where_the_target_holds(file: Path, frames: list[bytes], place: Place, target: str) -> None:
+async def test_it_is_refused_where_the_target_holds(
+    file: Path, frames: list[bytes], place: Place, target: str
+) -> None:
     """The error names the place, what was found there and what was expected; nothing is written."""
     alter, number, expected = ALTERED[target]
     held = alter(frames)
@@ -91,12 +103,14 @@ async def test_it_is_refused_where_the_target_holds(file: Path, frames: list[byt
     assert await content(log) == held
 
 
-# ------------------------------------------------------------------------------------------------------- interruptions
+# ------------------------------------------------------------------------------------ interruptions
 
 
 @pytest.mark.parametrize("fate", ["reply", "write"])
 @pytest.mark.parametrize("number", range(6))
-async def test_what_became_of_a_lost_append_is_read(file: Path, frames: list[bytes], number: int, fate: str) -> None:
+async def test_what_became_of_a_lost_append_is_read(
+    file: Path, frames: list[bytes], number: int, fate: str
+) -> None:
     """The first import ends there and guesses nothing; the next finds the record, or finds that it is missing."""
     async with open_streams("memory://") as streams:
         with pytest.raises(errors.OutcomeUnknown):
@@ -130,7 +144,9 @@ async def test_on_kafka_offsets_may_have_holes(
     """A transaction's end takes an offset, too; what counts are the records."""
     async with open_streams(f"kafka://{kafka_bootstrap}/{kafka_topic_name}") as streams:
         await streams.log.create()
-        producer = AIOKafkaProducer(bootstrap_servers=kafka_bootstrap, transactional_id=kafka_topic_name)
+        producer = AIOKafkaProducer(
+            bootstrap_servers=kafka_bootstrap, transactional_id=kafka_topic_name
+        )
         async with producer:
             for data in frames[:2]:
                 async with producer.transaction():
@@ -143,13 +159,25 @@ async def test_on_kafka_offsets_may_have_holes(
 
 
 @pytest.mark.slow
-def test_a_kill_after_any_operation_leaves_a_beginning(file: Path, frames: list[bytes], tmp_path: Path) -> None:
+def test_a_kill_after_any_operation_leaves_a_beginning(
+    file: Path, frames: list[bytes], tmp_path: Path
+) -> None:
     """In SQLite, between every two operations of every append; importing again makes the log whole."""
     held = []
     for number in range(1, 100):
         target = tmp_path / f"{number}.sqlite"
-        command = [sys.executable, "-m", "tests.events.sqlite_process", "load", str(target), str(file), str(number)]
-        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "tests.events.sqlite_process",
+            "load",
+            str(target),
+            str(file),
+            str(number),
+        ]
+        ended = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        )
         assert ended.returncode == 9, ended.stderr
         held.append(asyncio.run(recovered(target, file, frames)))
         if "done" in ended.stdout:
@@ -192,7 +220,7 @@ async def test_a_full_disk_ends_it_and_room_lets_it_go_on(tmp_path: Path) -> Non
         assert await content(streams.log) == frames
 
 
-# ------------------------------------------------------------------------------------------------- somebody else writes
+# ----------------------------------------------------------------------------- somebody else writes
 
 
 class Sparse(Wrapped):
@@ -220,7 +248,9 @@ class Sparse(Wrapped):
         return await self.log.append(data) * 3 + 2
 
 
-async def test_holes_that_appear_while_it_writes_change_nothing(file: Path, frames: list[bytes]) -> None:
+async def test_holes_that_appear_while_it_writes_change_nothing(
+    file: Path, frames: list[bytes]
+) -> None:
     """The records follow each other, whatever their positions."""
     async with open_streams("memory://") as streams:
         assert await import_log(file, Sparse(streams.log)) == Imported(6, 0)
@@ -229,7 +259,9 @@ async def test_holes_that_appear_while_it_writes_change_nothing(file: Path, fram
 
 
 @pytest.mark.parametrize("late", [True, False])
-async def test_what_came_between_is_noticed_at_once(file: Path, frames: list[bytes], late: bool) -> None:
+async def test_what_came_between_is_noticed_at_once(
+    file: Path, frames: list[bytes], late: bool
+) -> None:
     """Another writer's frame, or our own that an import before had given up: nothing more is written, and nothing denied."""
     async with open_streams("memory://") as streams:
         for data in frames[:2]:
@@ -237,7 +269,10 @@ async def test_what_came_between_is_noticed_at_once(file: Path, frames: list[byt
         log = Sparse(streams.log)
         between = frames[2] if late else frames[0]
         log.before[1] = between
-        with pytest.raises(errors.LogDamaged, match=r"at position 11: record 3 .* behind position 5: .* at position 8"):
+        with pytest.raises(
+            errors.LogDamaged,
+            match=r"at position 11: record 3 .* behind position 5: .* at position 8",
+        ):
             await import_log(file, log)
         assert await content(streams.log) == [*frames[:2], between, frames[2]]
         with pytest.raises(errors.TargetDiffers):

@@ -18,7 +18,13 @@ from events.chain import ChainReader, Step
 from events.cloudevents import InboxRecord
 from events.streams import Leadership, Streams, open_streams
 from events.streams.kafka_access import KafkaAccess
-from events.streams.kafka_topics import check_topics, create_topics, heartbeat_settings, settings, topic_names
+from events.streams.kafka_topics import (
+    check_topics,
+    create_topics,
+    heartbeat_settings,
+    settings,
+    topic_names,
+)
 from events.streams.security import KafkaSecurity
 from events.vocabulary import NodeRemoved
 from tests.events.acl import DESCRIBE_CONFIGS, READ, WRITE, grant
@@ -52,7 +58,9 @@ async def streams(kafka_bootstrap: str, kafka_topic_name: str) -> AsyncIterator[
         yield opened
 
 
-async def make(admin: AIOKafkaAdminClient, name: str, partitions: dict[str, int], **drift: dict[str, str]) -> None:
+async def make(
+    admin: AIOKafkaAdminClient, name: str, partitions: dict[str, int], **drift: dict[str, str]
+) -> None:
     """Make the three topics as they should be, but for this drift (by topic: log, inbox, heartbeat)."""
     topics = []
     for kind, topic in topic_names(name)._asdict().items():
@@ -63,22 +71,53 @@ async def make(admin: AIOKafkaAdminClient, name: str, partitions: dict[str, int]
 
 
 DRIFTS = {
-    "records are deleted after seven days": ("log", {"retention.ms": "604800000"}, "retention.ms is 604800000, expected -1"),
-    "records are deleted when there are many": ("inbox", {"retention.bytes": "1000000"}, "retention.bytes is 1000000"),
-    "a log is compacted": ("log", {"cleanup.policy": "compact"}, "cleanup.policy is compact, expected delete"),
-    "frames are too large for a topic": ("log", {"max.message.bytes": "100000"}, "max.message.bytes is 100000"),
-    "a lagging replica may lead": ("log", {"unclean.leader.election.enable": "true"}, "unclean.leader.election.enable is"),
-    "heartbeats pile up": ("heartbeat", {"cleanup.policy": "delete"}, "cleanup.policy is delete, expected compact"),
+    "records are deleted after seven days": (
+        "log",
+        {"retention.ms": "604800000"},
+        "retention.ms is 604800000, expected -1",
+    ),
+    "records are deleted when there are many": (
+        "inbox",
+        {"retention.bytes": "1000000"},
+        "retention.bytes is 1000000",
+    ),
+    "a log is compacted": (
+        "log",
+        {"cleanup.policy": "compact"},
+        "cleanup.policy is compact, expected delete",
+    ),
+    "frames are too large for a topic": (
+        "log",
+        {"max.message.bytes": "100000"},
+        "max.message.bytes is 100000",
+    ),
+    "a lagging replica may lead": (
+        "log",
+        {"unclean.leader.election.enable": "true"},
+        "unclean.leader.election.enable is",
+    ),
+    "heartbeats pile up": (
+        "heartbeat",
+        {"cleanup.policy": "delete"},
+        "cleanup.policy is delete, expected compact",
+    ),
 }
 
 
 @pytest.mark.parametrize("drift", DRIFTS)
-async def test_it_is_refused_when(admin: AIOKafkaAdminClient, access: KafkaAccess, kafka_topic_name: str, drift: str) -> None:
+async def test_it_is_refused_when(
+    admin: AIOKafkaAdminClient, access: KafkaAccess, kafka_topic_name: str, drift: str
+) -> None:
     """A topic that may lose history is not worked with; creating does not hide that."""
     kind, config, said = DRIFTS[drift]
     await make(admin, kafka_topic_name, {}, **{kind: config})
     async with open_streams(f"kafka://{access.bootstrap}/{kafka_topic_name}") as opened:
-        for call in (opened.log.check, opened.log.create, lambda: lead(opened.log), lambda: opened.log.append(b"{}")):
+        for call in (
+            opened.log.check,
+            opened.log.create,
+            lambda: lead(opened.log),
+            lambda: opened.log.append(b"{}"),
+        ):
             with pytest.raises(errors.TopicMisconfigured) as caught:
                 await call()
             assert said in str(caught.value)
@@ -90,16 +129,24 @@ async def test_partition_counts_that_differ_are_refused(
 ) -> None:
     """Otherwise a proposal could go where no log is."""
     await make(admin, kafka_topic_name, {"inbox": 2})
-    with pytest.raises(errors.TopicMisconfigured, match=r"inbox: number of partitions is 2, expected 1"):
+    with pytest.raises(
+        errors.TopicMisconfigured, match=r"inbox: number of partitions is 2, expected 1"
+    ):
         await check_topics(access, kafka_topic_name)
 
 
-async def test_a_partition_that_is_not_there_is_refused(access: KafkaAccess, kafka_topic_name: str) -> None:
+async def test_a_partition_that_is_not_there_is_refused(
+    access: KafkaAccess, kafka_topic_name: str
+) -> None:
     """The message says how many there are."""
     await create_topics(access, kafka_topic_name, partitions=2)
     assert await check_topics(access, kafka_topic_name) == 2
-    async with open_streams(f"kafka://{access.bootstrap}/{kafka_topic_name}", partition=5) as opened:
-        with pytest.raises(errors.TopicMisconfigured, match=r"number of partitions is 2, expected at least 6"):
+    async with open_streams(
+        f"kafka://{access.bootstrap}/{kafka_topic_name}", partition=5
+    ) as opened:
+        with pytest.raises(
+            errors.TopicMisconfigured, match=r"number of partitions is 2, expected at least 6"
+        ):
             await opened.log.check()
         with pytest.raises(errors.StreamMissing):
             await opened.inbox.propose([NodeRemoved(node="n")])
@@ -125,13 +172,17 @@ async def test_looking_for_topics_does_not_make_them(
     assert not [topic for topic in await admin.list_topics() if topic.startswith(kafka_topic_name)]
 
 
-async def test_a_deleted_beginning_is_found(admin: AIOKafkaAdminClient, streams: Streams, kafka_bootstrap: str) -> None:
+async def test_a_deleted_beginning_is_found(
+    admin: AIOKafkaAdminClient, streams: Streams, kafka_bootstrap: str
+) -> None:
     """Reading from the start does not silently begin later; neither does the inbox."""
     leader = await lead(streams.log)
     await write(leader, "a")
     await streams.inbox.propose([NodeRemoved(node="n"), NodeRemoved(node="m")])
     for topic in (streams.log._topic, streams.inbox._topic):
-        await admin.delete_records({aiokafka.TopicPartition(topic, 0): RecordsToDelete(before_offset=1)})
+        await admin.delete_records(
+            {aiokafka.TopicPartition(topic, 0): RecordsToDelete(before_offset=1)}
+        )
     with pytest.raises(errors.PositionLost):
         await records_of(streams.log)
     with pytest.raises(errors.PositionLost):
@@ -139,12 +190,17 @@ async def test_a_deleted_beginning_is_found(admin: AIOKafkaAdminClient, streams:
     assert [proposal.position for proposal in await streams.inbox.read(1)] == [1]
 
 
-async def test_a_record_travels_as_a_cloudevent_with_the_partition_as_key(streams: Streams, kafka_bootstrap: str) -> None:
+async def test_a_record_travels_as_a_cloudevent_with_the_partition_as_key(
+    streams: Streams, kafka_bootstrap: str
+) -> None:
     """Any client of Kafka sees what it is, and JSON in the value."""
     leader = await lead(streams.log)
     await streams.inbox.propose([NodeRemoved(node="n", proposal="p1")], "me")
     consumer = aiokafka.AIOKafkaConsumer(
-        streams.log._topic, streams.inbox._topic, bootstrap_servers=kafka_bootstrap, auto_offset_reset="earliest"
+        streams.log._topic,
+        streams.inbox._topic,
+        bootstrap_servers=kafka_bootstrap,
+        auto_offset_reset="earliest",
     )
     await consumer.start()
     try:
@@ -171,19 +227,28 @@ async def test_a_refused_record_does_not_poison_the_next(streams: Streams) -> No
 
 async def test_many_small_and_large_records_go_in_one_call(streams: Streams) -> None:
     """More than a batch holds: all arrive in order."""
-    records = [InboxRecord(data=b"%d " % number + b"x" * (number % 7 * 9_000)) for number in range(300)]
+    records = [
+        InboxRecord(data=b"%d " % number + b"x" * (number % 7 * 9_000)) for number in range(300)
+    ]
     assert await streams.inbox.put(records) == tuple(range(300))
     found = []
     while len(found) < 300:
         found += await streams.inbox.read(len(found), limit=77)
-    assert [proposal.raw.split(" ")[0] for proposal in found] == [str(number) for number in range(300)]
+    assert [proposal.raw.split(" ")[0] for proposal in found] == [
+        str(number) for number in range(300)
+    ]
 
 
 async def test_a_broker_that_is_not_there_is_reported_in_time() -> None:
     """Every call ends by its deadline with an error that says so, and nothing hangs in the end."""
     begun = time.monotonic()
     async with open_streams("kafka://127.0.0.1:9/none", timeout=1.0) as opened:
-        for call in (opened.log.check, opened.log.create, opened.log.end, lambda: opened.inbox.read(0)):
+        for call in (
+            opened.log.check,
+            opened.log.create,
+            opened.log.end,
+            lambda: opened.inbox.read(0),
+        ):
             with pytest.raises(errors.LogUnreachable):
                 await call()
     assert time.monotonic() - begun < 20
@@ -192,15 +257,21 @@ async def test_a_broker_that_is_not_there_is_reported_in_time() -> None:
 def test_it_refuses_to_start_without_assertions() -> None:
     """The client checks its own state by assertions, which `python -O` takes away."""
     program = "from events.streams import open_streams; open_streams('kafka://127.0.0.1:9/x')"
-    ended = subprocess.run([sys.executable, "-O", "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-O", "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert "ConfigurationError: python: runs with -O" in ended.stderr
 
 
 @pytest.mark.serial
-async def test_a_killed_broker_loses_nothing(own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str) -> None:
+async def test_a_killed_broker_loses_nothing(
+    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str
+) -> None:
     """Killed in the middle of writing, again and again: what was acknowledged is there once, in order, and nothing else is."""
     broker = own_kafka()
-    async with open_streams(f"kafka://{broker.bootstrap}/{kafka_topic_name}", timeout=5.0) as opened:
+    async with open_streams(
+        f"kafka://{broker.bootstrap}/{kafka_topic_name}", timeout=5.0
+    ) as opened:
         await opened.log.create()
         acknowledged: list[str] = []
         written = asyncio.create_task(write_on(opened, acknowledged, 60))
@@ -211,7 +282,11 @@ async def test_a_killed_broker_loses_nothing(own_kafka: Callable[..., KafkaBroke
             await asyncio.sleep(0.5)
             await asyncio.to_thread(broker.start)
         await asyncio.wait_for(written, 90)
-        assert names_in(await steps_of(opened.log)) == acknowledged == [f"n{number}" for number in range(60)]
+        assert (
+            names_in(await steps_of(opened.log))
+            == acknowledged
+            == [f"n{number}" for number in range(60)]
+        )
 
 
 async def write_on(streams: Streams, acknowledged: list[str], count: int) -> None:
@@ -237,8 +312,12 @@ async def test_a_wrong_password_is_denied_and_no_password_is_shown(
     caplog.set_level(logging.DEBUG)
     broker = own_kafka(sasl_plain({"leader": "opensesame"}))
     url = f"kafka://{broker.bootstrap}/{kafka_topic_name}"
-    right = KafkaSecurity(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="leader", password="opensesame")
-    wrong = KafkaSecurity(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="leader", password="letmein")
+    right = KafkaSecurity(
+        protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="leader", password="opensesame"
+    )
+    wrong = KafkaSecurity(
+        protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="leader", password="letmein"
+    )
     async with open_streams(url, security=right) as opened:
         await opened.log.create()
         await write(await lead(opened.log), "a")
@@ -262,15 +341,21 @@ AUTHORIZER = {
 
 
 @pytest.mark.serial
-async def test_each_role_needs_no_more_than_its_rights(own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str) -> None:
+async def test_each_role_needs_no_more_than_its_rights(
+    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str
+) -> None:
     """Leader, producer and auditor work with the least rights; everything else is refused, within its deadline."""
     broker = own_kafka(sasl_plain(USERS) | AUTHORIZER)
 
     def login(user: str) -> KafkaSecurity:
-        return KafkaSecurity(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username=user, password=USERS[user])
+        return KafkaSecurity(
+            protocol="SASL_PLAINTEXT", mechanism="PLAIN", username=user, password=USERS[user]
+        )
 
     def streams_of(user: str) -> Streams:
-        return open_streams(f"kafka://{broker.bootstrap}/{kafka_topic_name}", security=login(user), timeout=5.0)
+        return open_streams(
+            f"kafka://{broker.bootstrap}/{kafka_topic_name}", security=login(user), timeout=5.0
+        )
 
     names = topic_names(kafka_topic_name)
     admin = KafkaAccess(bootstrap=broker.bootstrap, security=login("admin"))
@@ -284,7 +369,11 @@ async def test_each_role_needs_no_more_than_its_rights(own_kafka: Callable[..., 
     await grant(client, "auditor", names.log, READ)
     await client.close()
 
-    async with streams_of("leader") as leading, streams_of("producer") as producing, streams_of("auditor") as auditing:
+    async with (
+        streams_of("leader") as leading,
+        streams_of("producer") as producing,
+        streams_of("auditor") as auditing,
+    ):
         leader = await lead(leading.log)
         await producing.inbox.propose([NodeRemoved(node="n")], "producer")
         assert len(await leading.inbox.read(0)) == 1
@@ -302,7 +391,9 @@ async def test_each_role_needs_no_more_than_its_rights(own_kafka: Callable[..., 
                 evil.log.create,
                 lambda: producing.inbox.read(0),
                 lambda: lead(producing.log),
-                lambda: auditing.log.append(b'{"log_id":"l","term":9,"leader":"e","frame":1,"time":1}'),
+                lambda: auditing.log.append(
+                    b'{"log_id":"l","term":9,"leader":"e","frame":1,"time":1}'
+                ),
                 lambda: auditing.inbox.propose([NodeRemoved(node="n")]),
             ]
             for call in denied:

@@ -64,7 +64,13 @@ async def belongs_to_the_group(bootstrap: str, name: str) -> None:
         await to_its_end(asyncio.wait([joining]))
 
 
-USES = (reads_the_end, leads_and_writes, proposes_and_reads, checks_the_topics, belongs_to_the_group)
+USES = (
+    reads_the_end,
+    leads_and_writes,
+    proposes_and_reads,
+    checks_the_topics,
+    belongs_to_the_group,
+)
 
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
@@ -94,7 +100,9 @@ async def test_no_connection_is_left_open(
         cancel_at, sent = cancel_at + 1, 0
         using = asyncio.ensure_future(use(kafka_bootstrap, kafka_topic_name))
         await asyncio.wait([using])
-        assert [one for one in connections if one.connected()] == [], f"cancelled at request {cancel_at}"
+        assert [one for one in connections if one.connected()] == [], (
+            f"cancelled at request {cancel_at}"
+        )
         cancelled = using.cancelled()
     await using
     assert cancel_at > 5

@@ -24,7 +24,9 @@ WRITERS = 4
 
 
 @pytest.fixture
-async def faulty(kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FaultyBroker]:
+async def faulty(
+    kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[FaultyBroker]:
     """Return a proxy before the shared broker; clients of this process talk to it, whatever address the broker tells them."""
     proxy = FaultyBroker(kafka_bootstrap, seed=7, rate=30, late_s=DEADLINE_S * 1.5)
     await proxy.start()
@@ -37,7 +39,9 @@ async def faulty(kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> Async
     await proxy.stop()
 
 
-async def lead_and_write(log: EventLog, faulty: FaultyBroker, faults: int, acknowledged: list[str]) -> int:
+async def lead_and_write(
+    log: EventLog, faulty: FaultyBroker, faults: int, acknowledged: list[str]
+) -> int:
     """Write steps until there were enough faults, leading anew after each unknown outcome; return how often that was."""
     unknown = 0
     while faulty.faults.total() < faults:
@@ -64,13 +68,18 @@ async def test_no_frame_is_torn_lost_or_doubled(
     kafka_bootstrap: str, kafka_topic_name: str, faulty: FaultyBroker, faults: int
 ) -> None:
     """Four leaders write through a network that loses a third of their requests and replies."""
-    await create_topics(KafkaAccess(bootstrap=kafka_bootstrap), kafka_topic_name, partitions=WRITERS)
+    await create_topics(
+        KafkaAccess(bootstrap=kafka_bootstrap), kafka_topic_name, partitions=WRITERS
+    )
     url = f"kafka://{kafka_bootstrap}/{kafka_topic_name}"
     opened = [open_streams(url, partition, timeout=DEADLINE_S) for partition in range(WRITERS)]
     acknowledged: list[list[str]] = [[] for _ in opened]
     try:
         unknown = await asyncio.gather(
-            *(lead_and_write(one.log, faulty, faults, names) for one, names in zip(opened, acknowledged, strict=True))
+            *(
+                lead_and_write(one.log, faulty, faults, names)
+                for one, names in zip(opened, acknowledged, strict=True)
+            )
         )
         faulty.rate = 0
         for one, names in zip(opened, acknowledged, strict=True):
@@ -86,10 +95,14 @@ async def test_no_frame_is_torn_lost_or_doubled(
 
 
 @pytest.mark.serial
-async def test_a_naive_writer_fails_it(kafka_bootstrap: str, kafka_topic_name: str, faulty: FaultyBroker) -> None:
+async def test_a_naive_writer_fails_it(
+    kafka_bootstrap: str, kafka_topic_name: str, faulty: FaultyBroker
+) -> None:
     """A plain producer that tries again doubles what it writes: so the faults are real."""
     topic = f"{kafka_topic_name}-naive"
-    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=kafka_bootstrap, acks="all", request_timeout_ms=500)
+    producer = aiokafka.AIOKafkaProducer(
+        bootstrap_servers=kafka_bootstrap, acks="all", request_timeout_ms=500
+    )
     await producer.start()
     written = []
     try:
@@ -112,7 +125,9 @@ async def test_a_naive_writer_fails_it(kafka_bootstrap: str, kafka_topic_name: s
 
 async def read_all(bootstrap: str, topic: str) -> list[bytes]:
     """Return the values of a topic with one partition."""
-    consumer = aiokafka.AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    consumer = aiokafka.AIOKafkaConsumer(
+        topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
+    )
     await consumer.start()
     try:
         place = aiokafka.TopicPartition(topic, 0)

@@ -1,7 +1,8 @@
 """TLS with a real broker: who is trusted is served, who is not is refused at once, in words that name what is wrong.
 
-Certificates and keys are made anew for each run; only the broker's and the clients' use of them is tested. A broker at another
-name than its certificate's is one that is asked for as `localhost`, where it has a certificate for 127.0.0.1 alone.
+Certificates and keys are made anew for each run; only the broker's and the clients' use of them is
+tested. A broker at another name than its certificate's is one that is asked for as `localhost`,
+where it has a certificate for 127.0.0.1 alone.
 """
 
 import asyncio
@@ -56,7 +57,11 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     """Return the files of a client whom our authority knows, and of a stranger."""
     folder = tmp_path_factory.mktemp("papers")
     ours, other = Authority("an authority"), Authority("another authority")
-    client, stranger, old = ours.sign("client"), other.sign("stranger"), ours.sign("old", expired=True)
+    client, stranger, old = (
+        ours.sign("client"),
+        other.sign("stranger"),
+        ours.sign("old", expired=True),
+    )
     contents = {
         "ca": ours.certificate,
         "other_ca": other.certificate,
@@ -74,7 +79,9 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
 
 
 @pytest.fixture
-def evsched(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Iterator[Command]:
+def evsched(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> Iterator[Command]:
     """Return a function that runs a command, expects a code and returns what was said; nothing said or logged holds a secret."""
     caplog.set_level(logging.DEBUG)
     said: list[str] = []
@@ -140,7 +147,11 @@ async def denied(url: str, security: KafkaSecurity, words: str) -> None:
 
 @pytest.mark.serial
 def test_a_log_is_written_and_read_over_tls(
-    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str, papers: Papers, evsched: Command, monkeypatch
+    own_kafka: Callable[..., KafkaBroker],
+    kafka_topic_name: str,
+    papers: Papers,
+    evsched: Command,
+    monkeypatch,
 ) -> None:
     """With the right authority everything works, by options or environment; without it, or in the clear, nothing does."""
     broker = own_kafka(tls(papers.authority.sign("broker", "127.0.0.1"), papers.authority))
@@ -169,7 +180,9 @@ def test_a_log_is_written_and_read_over_tls(
     assert misnamed in evsched("topics", "check", "--log", elsewhere, code=3)
     asyncio.run(denied(elsewhere, KafkaSecurity(protocol="SSL", ca_file=papers.ca), misnamed))
 
-    assert "does not speak PLAINTEXT" in evsched("topics", "check", "--kafka-protocol", "PLAINTEXT", code=3)
+    assert "does not speak PLAINTEXT" in evsched(
+        "topics", "check", "--kafka-protocol", "PLAINTEXT", code=3
+    )
     asyncio.run(used(url, KafkaSecurity.from_environment(), "d"))
 
 
@@ -181,27 +194,54 @@ def test_a_broker_that_sends_us_to_a_name_it_has_no_certificate_for(
     broker = own_kafka(tls(papers.authority.sign("broker", "localhost"), papers.authority))
     url = f"kafka://{broker.bootstrap.replace('127.0.0.1', 'localhost')}/{kafka_topic_name}"
     words = f"the certificate of {broker.bootstrap} is not trusted: IP address mismatch"
-    assert words in evsched("topics", "create", "--log", url, "--kafka-protocol", "SSL", "--kafka-ca-file", papers.ca, code=3)
+    assert words in evsched(
+        "topics",
+        "create",
+        "--log",
+        url,
+        "--kafka-protocol",
+        "SSL",
+        "--kafka-ca-file",
+        papers.ca,
+        code=3,
+    )
     asyncio.run(denied(url, KafkaSecurity(protocol="SSL", ca_file=papers.ca), words))
 
 
 @pytest.mark.serial
 def test_a_password_over_tls(
-    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str, papers: Papers, evsched: Command, monkeypatch
+    own_kafka: Callable[..., KafkaBroker],
+    kafka_topic_name: str,
+    papers: Papers,
+    evsched: Command,
+    monkeypatch,
 ) -> None:
     """SASL_SSL with PLAIN: the right password works, a wrong one and none are refused, as is a broker that is not trusted."""
     certificate = papers.authority.sign("broker", "127.0.0.1")
-    broker = own_kafka(sasl_plain({"evsched": f"right-{SECRET}"}) | tls(certificate, papers.authority, "SASL_SSL"))
+    broker = own_kafka(
+        sasl_plain({"evsched": f"right-{SECRET}"}) | tls(certificate, papers.authority, "SASL_SSL")
+    )
     monkeypatch.setenv("EVSCHED_LOG", url := f"kafka://{broker.bootstrap}/{kafka_topic_name}")
     monkeypatch.setenv("EVSCHED_KAFKA_CA_FILE", papers.ca)
     monkeypatch.setenv("EVSCHED_KAFKA_PASSWORD", f"right-{SECRET}")
-    login = ("--kafka-protocol", "SASL_SSL", "--kafka-mechanism", "PLAIN", "--kafka-username", "evsched")
+    login = (
+        "--kafka-protocol",
+        "SASL_SSL",
+        "--kafka-mechanism",
+        "PLAIN",
+        "--kafka-username",
+        "evsched",
+    )
     evsched("topics", "create", *login)
-    right = KafkaSecurity.from_environment(protocol="SASL_SSL", mechanism="PLAIN", username="evsched")
+    right = KafkaSecurity.from_environment(
+        protocol="SASL_SSL", mechanism="PLAIN", username="evsched"
+    )
     asyncio.run(used(url, right, "a"))
     evsched("log", "check", *login)
 
-    assert "is not trusted" in evsched("log", "check", *login, "--kafka-ca-file", papers.other_ca, code=3)
+    assert "is not trusted" in evsched(
+        "log", "check", *login, "--kafka-ca-file", papers.other_ca, code=3
+    )
     evsched("log", "check", "--kafka-protocol", "SSL", code=3)
     for password, command in ((f"wrong-{SECRET}", "topics"), ("", "log")):
         monkeypatch.setenv("EVSCHED_KAFKA_PASSWORD", password)
@@ -214,7 +254,11 @@ def test_a_password_over_tls(
 
 @pytest.mark.serial
 def test_a_broker_that_wants_our_certificate(
-    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str, papers: Papers, evsched: Command, monkeypatch
+    own_kafka: Callable[..., KafkaBroker],
+    kafka_topic_name: str,
+    papers: Papers,
+    evsched: Command,
+    monkeypatch,
 ) -> None:
     """Mutual TLS: none, a stranger's and an old one are refused, each for its reason; ours is accepted."""
     broker = own_kafka(mutual_tls(papers))
@@ -223,30 +267,61 @@ def test_a_broker_that_wants_our_certificate(
     monkeypatch.setenv("EVSCHED_KAFKA_CA_FILE", papers.ca)
     wanted, unknown = "wants a certificate of ours (cert_file)", "does not accept our certificate"
     asyncio.run(denied(url, KafkaSecurity.from_environment(), wanted))
-    asyncio.run(denied(url, KafkaSecurity.from_environment(cert_file=papers.stranger, key_file=papers.stranger_key), unknown))
+    asyncio.run(
+        denied(
+            url,
+            KafkaSecurity.from_environment(cert_file=papers.stranger, key_file=papers.stranger_key),
+            unknown,
+        )
+    )
     assert wanted in evsched("topics", "create", code=3)
     assert unknown in evsched("topics", "create", "--kafka-cert-file", papers.expired, code=3)
 
     evsched("topics", "create", "--kafka-cert-file", papers.cert, "--kafka-key-file", papers.key)
-    asyncio.run(used(url, KafkaSecurity.from_environment(cert_file=papers.cert, key_file=papers.key), "a"))
+    asyncio.run(
+        used(url, KafkaSecurity.from_environment(cert_file=papers.cert, key_file=papers.key), "a")
+    )
     evsched("log", "check", "--kafka-cert-file", papers.both)
 
-    locked = ("log", "check", "--kafka-cert-file", papers.cert, "--kafka-key-file", papers.locked_key)
-    assert f"{papers.locked_key}: is locked, and its password is not given" in evsched(*locked, code=2)
+    locked = (
+        "log",
+        "check",
+        "--kafka-cert-file",
+        papers.cert,
+        "--kafka-key-file",
+        papers.locked_key,
+    )
+    assert f"{papers.locked_key}: is locked, and its password is not given" in evsched(
+        *locked, code=2
+    )
     monkeypatch.setenv("EVSCHED_KAFKA_KEY_PASSWORD", f"wrong-{SECRET}")
     assert f"{papers.locked_key}: is locked, and its password is wrong" in evsched(*locked, code=2)
     monkeypatch.setenv("EVSCHED_KAFKA_KEY_PASSWORD", KEY_PASSWORD)
     evsched(*locked)
-    asyncio.run(used(url, KafkaSecurity.from_environment(cert_file=papers.cert, key_file=papers.locked_key), "b"))
+    asyncio.run(
+        used(
+            url,
+            KafkaSecurity.from_environment(cert_file=papers.cert, key_file=papers.locked_key),
+            "b",
+        )
+    )
 
 
 def mutual_tls(papers: Papers) -> dict[str, str]:
     """Return the lines of a broker that wants a certificate of its clients."""
-    return tls(papers.authority.sign("broker", "127.0.0.1"), papers.authority, client_auth="required")
+    return tls(
+        papers.authority.sign("broker", "127.0.0.1"), papers.authority, client_auth="required"
+    )
 
 
-GONE, NO_CA = "cannot be read: No such file or directory", "does not hold a certificate to trust (ca_file) as PEM"
-NO_CERT, NO_KEY = "does not hold our certificate (cert_file) as PEM", "does not hold the key of our certificate (key_file) as PEM"
+GONE, NO_CA = (
+    "cannot be read: No such file or directory",
+    "does not hold a certificate to trust (ca_file) as PEM",
+)
+NO_CERT, NO_KEY = (
+    "does not hold our certificate (cert_file) as PEM",
+    "does not hold the key of our certificate (key_file) as PEM",
+)
 FILES = {
     "an authority that is not there": ("none.pem", {"ca": "none.pem"}, GONE),
     "an authority that is a folder": (".", {"ca": "."}, "cannot be read: Is a directory"),
@@ -258,15 +333,32 @@ FILES = {
     "a certificate without key": ("cert", {"cert": "cert"}, NO_KEY),
     "a key that is not there": ("none.pem", {"cert": "cert", "key": "none.pem"}, GONE),
     "a key that is a certificate": ("cert", {"cert": "cert", "key": "cert"}, NO_KEY),
-    "a key without certificate": ("key", {"key": "key"}, "a key alone, expected its certificate too (cert_file)"),
-    "somebody else's key": ("stranger_key", {"cert": "cert", "key": "stranger_key"}, "is not the key of the certificate"),
-    "a locked key": ("locked_key", {"cert": "cert", "key": "locked_key"}, "password is not given (EVSCHED_KAFKA_KEY_PASSWORD)"),
+    "a key without certificate": (
+        "key",
+        {"key": "key"},
+        "a key alone, expected its certificate too (cert_file)",
+    ),
+    "somebody else's key": (
+        "stranger_key",
+        {"cert": "cert", "key": "stranger_key"},
+        "is not the key of the certificate",
+    ),
+    "a locked key": (
+        "locked_key",
+        {"cert": "cert", "key": "locked_key"},
+        "password is not given (EVSCHED_KAFKA_KEY_PASSWORD)",
+    ),
 }
 
 
 @pytest.mark.parametrize(("at_fault", "files", "words"), FILES.values(), ids=FILES)
 def test_a_file_that_cannot_be_used_is_named_before_anything_is_connected(
-    at_fault: str, files: dict[str, str], words: str, papers: Papers, evsched: Command, tmp_path: Path
+    at_fault: str,
+    files: dict[str, str],
+    words: str,
+    papers: Papers,
+    evsched: Command,
+    tmp_path: Path,
 ) -> None:
     """Misuse, code 2; whoever listens at the broker's address hears nothing."""
     (tmp_path / "empty.pem").write_text("")
@@ -275,8 +367,12 @@ def test_a_file_that_cannot_be_used_is_named_before_anything_is_connected(
     def path(name: str) -> str:
         return getattr(papers, name, str(tmp_path / name))
 
-    options = [word for option, name in files.items() for word in (f"--kafka-{option}-file", path(name))]
-    security = KafkaSecurity(protocol="SSL", **{f"{option}_file": path(name) for option, name in files.items()})
+    options = [
+        word for option, name in files.items() for word in (f"--kafka-{option}-file", path(name))
+    ]
+    security = KafkaSecurity(
+        protocol="SSL", **{f"{option}_file": path(name) for option, name in files.items()}
+    )
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         nobody.setblocking(False)
         url = f"kafka://127.0.0.1:{nobody.getsockname()[1]}/name"
@@ -292,7 +388,12 @@ def test_a_file_that_cannot_be_used_is_named_before_anything_is_connected(
 async def unusable(url: str, security: KafkaSecurity, file: str) -> None:
     """See every way to a broker end at a file before there is one."""
     async with open_streams(url, security=security) as opened:
-        for way in (opened.log.check(), records_of(opened.log), opened.log.append(b"{}"), opened.inbox.read(0)):
+        for way in (
+            opened.log.check(),
+            records_of(opened.log),
+            opened.log.append(b"{}"),
+            opened.inbox.read(0),
+        ):
             with pytest.raises(errors.CredentialsUnusable) as caught:
                 await way
             assert caught.value.file == file

@@ -19,7 +19,9 @@ def test_every_event_type_is_described() -> None:
     made = schemas()
     for kind in AnyEvent.__args__:
         assert f'"{kind.__name__}": {{' in made["event.json"].decode()
-    decisions = {kind.__name__ for kind in AnyEvent.__args__} - {kind.__name__ for kind in AnyInput.__args__}
+    decisions = {kind.__name__ for kind in AnyEvent.__args__} - {
+        kind.__name__ for kind in AnyInput.__args__
+    }
     assert decisions
     for name in decisions:
         assert f'"{name}": {{' not in made["proposal.json"].decode()

@@ -15,7 +15,11 @@ SECRET = "correct horse"
 
 def test_settings_come_from_the_environment() -> None:
     """Named as the attributes, in capitals."""
-    environment = {"EVSCHED_KAFKA_PROTOCOL": "SASL_SSL", "EVSCHED_KAFKA_USERNAME": "u", "EVSCHED_KAFKA_PASSWORD": SECRET}
+    environment = {
+        "EVSCHED_KAFKA_PROTOCOL": "SASL_SSL",
+        "EVSCHED_KAFKA_USERNAME": "u",
+        "EVSCHED_KAFKA_PASSWORD": SECRET,
+    }
     security = KafkaSecurity.from_environment(environment)
     assert security == KafkaSecurity(protocol="SASL_SSL", username="u", password=SECRET)
     options = security.client_options()
@@ -33,7 +37,10 @@ def test_a_secret_may_lie_in_a_file(tmp_path: Path) -> None:
     """As container platforms hand them over; the line end is not part of it."""
     file = tmp_path / "password"
     file.write_text(f"{SECRET}\n")
-    assert KafkaSecurity.from_environment({"EVSCHED_KAFKA_PASSWORD_FILE": str(file)}).password == SECRET
+    assert (
+        KafkaSecurity.from_environment({"EVSCHED_KAFKA_PASSWORD_FILE": str(file)}).password
+        == SECRET
+    )
     with pytest.raises(ValueError, match=r"EVSCHED_KAFKA_PASSWORD_FILE .*cannot be read"):
         KafkaSecurity.from_environment({"EVSCHED_KAFKA_PASSWORD_FILE": str(tmp_path / "none")})
 

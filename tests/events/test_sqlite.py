@@ -57,7 +57,9 @@ def move(file: Path, there: Path) -> None:
 def process(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run another process of `sqlite_process` to its end."""
     command = [sys.executable, "-m", "tests.events.sqlite_process", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 CHANGES = {
@@ -133,7 +135,9 @@ def test_many_make_the_same_file_at_once(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.sqlite" for number in range(30)]
     command = [sys.executable, "-m", "tests.events.sqlite_process", "create", *map(str, files)]
     with ExitStack() as stack:
-        start = partial(subprocess.Popen, command, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True, bufsize=1)
+        start = partial(
+            subprocess.Popen, command, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True, bufsize=1
+        )
         makers = [stack.enter_context(start()) for _ in range(4)]
         for _ in files:
             assert [maker.stdout.readline() for maker in makers] == ["ready\n"] * len(makers)
@@ -142,7 +146,9 @@ def test_many_make_the_same_file_at_once(tmp_path: Path) -> None:
         assert [maker.wait(60) for maker in makers] == [0] * len(makers)
     for file in files:
         assert asyncio.run(proposed(file)) == len(makers)
-    left = {path.name for path in tmp_path.iterdir()} - {f"{file.name}{end}" for file in files for end in ("", ".checkpoint")}
+    left = {path.name for path in tmp_path.iterdir()} - {
+        f"{file.name}{end}" for file in files for end in ("", ".checkpoint")
+    }
     assert not left
 
 
@@ -162,7 +168,9 @@ async def recovered(file: Path) -> tuple[list[str], list[str]]:
         return names, names_in(await steps_of(streams.log))
 
 
-async def test_another_process_proposes_and_reads_while_one_leads(streams: Streams, path: Path) -> None:
+async def test_another_process_proposes_and_reads_while_one_leads(
+    streams: Streams, path: Path
+) -> None:
     """It never checkpoints: only the holder of the lock does, as two at once can corrupt the file."""
     leader = await lead(streams.log)
     await write(leader, "a")
@@ -194,7 +202,9 @@ async def test_a_full_disk_writes_nothing_and_says_so(streams: Streams) -> None:
     assert await streams.inbox.end() == 0
 
 
-async def test_a_new_file_needs_nothing_beside_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_new_file_needs_nothing_beside_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Closing brings everything into the file, but fails in silence on a full disk: it gets its name only when all is in it."""
     connect, named = SqliteFile._connect, []
 
@@ -204,7 +214,9 @@ async def test_a_new_file_needs_nothing_beside_it(path: Path, monkeypatch: pytes
 
         async def close_beside_another() -> None:
             other = others.enter_context(closing(sqlite3.connect(made)))
-            other.execute("select count(*) from sqlite_master").fetchone()  # only the last one to close brings anything over
+            other.execute(
+                "select count(*) from sqlite_master"
+            ).fetchone()  # only the last one to close brings anything over
             await close()
 
         monkeypatch.setattr(connection, "close", close_beside_another)
@@ -223,7 +235,9 @@ async def test_a_new_file_needs_nothing_beside_it(path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("instead", ["nothing", "another log"])
-async def test_a_file_that_is_not_there_any_more_takes_nothing(streams: Streams, path: Path, instead: str) -> None:
+async def test_a_file_that_is_not_there_any_more_takes_nothing(
+    streams: Streams, path: Path, instead: str
+) -> None:
     """It could be written on, but nobody else would ever see it; when it is put back, all goes on."""
     leader = await lead(streams.log)
     await write(leader, "a")
@@ -243,7 +257,9 @@ async def test_a_file_that_is_not_there_any_more_takes_nothing(streams: Streams,
     assert names_in(await steps_of(streams.log)) == ["a", "c"]
 
 
-async def test_a_file_that_cannot_be_written_is_there_all_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_cannot_be_written_is_there_all_the_same(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a read-only disk SQLite cannot open it, which does not mean that it is missing."""
     make(path)
 
@@ -276,7 +292,9 @@ async def test_a_locked_file_is_reported_as_such(path: Path) -> None:
         assert names_in(await steps_of(streams.log)) == ["b"]
 
 
-async def test_an_error_while_committing_is_an_unknown_outcome(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_while_committing_is_an_unknown_outcome(
+    streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The commit record may be on the disk although the call failed, so nobody may say that it is not."""
     leader = await lead(streams.log)
     writer = streams.log._file._writer
@@ -358,7 +376,9 @@ async def test_the_file_of_somebody_else_is_left_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", ["application_id", "user_version"])
-async def test_a_file_of_another_format_is_refused(streams: Streams, path: Path, setting: str) -> None:
+async def test_a_file_of_another_format_is_refused(
+    streams: Streams, path: Path, setting: str
+) -> None:
     """Neither somebody else's database nor one of a later version is taken for a log."""
     other = sqlite3.connect(path, isolation_level=None)
     other.execute(f"pragma {setting} = 77")
@@ -396,10 +416,16 @@ async def test_paths_with_special_letters_work(tmp_path: Path) -> None:
             await streams.log.create()
             await lead(streams.log)
     found = os.listdir(tmp_path)  # noqa: PTH208 - an asynchronous test
-    assert {name for name in found if name.endswith(".sqlite")} == {"a b.sqlite", "50%.sqlite", "q?x#y.sqlite"}
+    assert {name for name in found if name.endswith(".sqlite")} == {
+        "a b.sqlite",
+        "50%.sqlite",
+        "q?x#y.sqlite",
+    }
 
 
-async def test_a_producer_without_a_pause_does_not_keep_the_leader_out(streams: Streams, path: Path):
+async def test_a_producer_without_a_pause_does_not_keep_the_leader_out(
+    streams: Streams, path: Path
+):
     """SQLite lets in whoever finds the file free, so one that writes again and again leaves it to others in between."""
     over = Event()
 
@@ -408,7 +434,9 @@ async def test_a_producer_without_a_pause_does_not_keep_the_leader_out(streams: 
             number = 0
             while not over.is_set():
                 number += 500
-                await own.inbox.put([InboxRecord(data=b"{}", id=f"p{number + one}") for one in range(500)])
+                await own.inbox.put(
+                    [InboxRecord(data=b"{}", id=f"p{number + one}") for one in range(500)]
+                )
 
     producing = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(produce())))
     try:
@@ -425,11 +453,15 @@ async def test_a_producer_without_a_pause_does_not_keep_the_leader_out(streams: 
     assert sorted(took)[len(took) * 9 // 10] < 0.2
 
 
-async def test_large_proposals_are_read_a_few_at_a_time(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_proposals_are_read_a_few_at_a_time(
+    streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However many a leader would take, it gets no more bytes at once than it can carry, but always the first one."""
     monkeypatch.setattr(sqlite, "BATCH_BYTES", 1000)
     sizes = [400, 600, 1, 2000, 10, 990, 1]
-    await streams.inbox.put([InboxRecord(data=b"x" * size, id=f"p{number}") for number, size in enumerate(sizes)])
+    await streams.inbox.put(
+        [InboxRecord(data=b"x" * size, id=f"p{number}") for number, size in enumerate(sizes)]
+    )
     batches, position = [], 0
     while batch := await streams.inbox.read(position):
         batches.append([one.id for one in batch])
@@ -437,7 +469,9 @@ async def test_large_proposals_are_read_a_few_at_a_time(streams: Streams, monkey
     assert batches == [["p0", "p1"], ["p2"], ["p3"], ["p4", "p5"], ["p6"]]
 
 
-async def test_records_that_vanish_while_they_are_read_are_missed(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_records_that_vanish_while_they_are_read_are_missed(
+    streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sizes are read first; who empties the inbox before the records are read is told of, as for any that are gone."""
     await streams.inbox.put([InboxRecord(data=b"x", id="p1")])
     rows = SqliteFile.rows

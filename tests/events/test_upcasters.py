@@ -23,7 +23,12 @@ def first(event: Document) -> Document:
 
 def second(event: Document) -> Document:
     """Turn the second version into today's."""
-    return {"type": "NodeRegistered", "node": event["machine"], "capacity": {"cpu": event["cpu"]}, "seq": 99}
+    return {
+        "type": "NodeRegistered",
+        "node": event["machine"],
+        "capacity": {"cpu": event["cpu"]},
+        "seq": 99,
+    }
 
 
 @pytest.fixture
@@ -61,7 +66,9 @@ def test_a_frame_with_old_events_is_read_and_its_hash_is_that_of_its_bytes(machi
 
 def test_an_old_input_inside_a_rejection_is_read_too(machines: None) -> None:
     """A refused proposal is kept in the log as it was."""
-    rejected = decode_event(msgspec.json.encode({"type": "InputRejected", "reason": "r", "input": OLD}))
+    rejected = decode_event(
+        msgspec.json.encode({"type": "InputRejected", "reason": "r", "input": OLD})
+    )
     assert isinstance(rejected, InputRejected)
     assert rejected.input == NEW
 
@@ -69,9 +76,11 @@ def test_an_old_input_inside_a_rejection_is_read_too(machines: None) -> None:
 def test_an_old_producer_is_understood(machines: None) -> None:
     """Proposals are brought up to date as well; one that cannot be is a problem and not a crash."""
     old = {name: value for name, value in OLD.items() if name != "seq"}
-    assert read_proposal(InboxRecord(data=msgspec.json.encode(old | {"type": "MachineAdded"})), 0).problem.startswith(
-        "proposal: sets seq"
-    ), "the example's second upcaster makes up a seq, which no proposal may have"
+    assert read_proposal(
+        InboxRecord(data=msgspec.json.encode(old | {"type": "MachineAdded"})), 0
+    ).problem.startswith("proposal: sets seq"), (
+        "the example's second upcaster makes up a seq, which no proposal may have"
+    )
     broken = read_proposal(InboxRecord(data=b'{"type":"MachineAdded"}'), 0)
     assert broken.input is None
     assert "cannot be brought up to date: KeyError" in broken.problem

@@ -22,7 +22,9 @@ async def _no_pause(lost: int) -> None:
 
 def world(now: Callable[[], int] = lambda: 1_000, attempts: int = 10) -> Surroundings:
     """Return surroundings with a fixed clock and ids that count."""
-    return Surroundings(now=now, new_id=lambda: f"id{next(_numbers)}", pause=_no_pause, attempts=attempts)
+    return Surroundings(
+        now=now, new_id=lambda: f"id{next(_numbers)}", pause=_no_pause, attempts=attempts
+    )
 
 
 async def lead(log: EventLog, seen: list[Step] | None = None) -> Leadership:
@@ -57,7 +59,12 @@ async def steps_of(log: EventLog, reader: ChainReader | None = None) -> list[Ste
 
 def names_in(steps: Sequence[Step]) -> list[str]:
     """Return the names of the nodes that these steps registered or removed, in order."""
-    return [event.node for step in steps for event in step.events if isinstance(event, NodeRemoved | NodeRegistered)]
+    return [
+        event.node
+        for step in steps
+        for event in step.events
+        if isinstance(event, NodeRemoved | NodeRegistered)
+    ]
 
 
 async def filled(place: Place, *names: str) -> Leadership:

@@ -1,7 +1,7 @@
 """A real Apache Kafka for the tests, got in the first of three ways that works here; a test that needs one never skips.
 
-1. `EVSCHED_TEST_KAFKA=host:port`: one that is there already. It belongs to somebody, so tests that kill a broker, or want one
-   configured in their own way, do not take it and go on to the next way.
+1. `EVSCHED_TEST_KAFKA=host:port`: one that is there already. It belongs to somebody, so tests that
+   kill a broker, or want one configured in their own way, do not take it and go on to the next way.
 2. Docker Compose, when an engine answers.
 3. A process of this machine, from jars that Maven collects.
 

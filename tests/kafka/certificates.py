@@ -21,8 +21,14 @@ class Identity(NamedTuple):
     def key(self, password: str | None = None) -> str:
         """Return the private key in PKCS #8, which Kafka wants, locked with a password when one is given."""
         key = serialization.load_pem_private_key(self.issued.private_key_pem.bytes(), None)
-        lock = serialization.NoEncryption() if password is None else serialization.BestAvailableEncryption(password.encode())
-        return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock).decode()
+        lock = (
+            serialization.NoEncryption()
+            if password is None
+            else serialization.BestAvailableEncryption(password.encode())
+        )
+        return key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock
+        ).decode()
 
 
 class Authority:
@@ -46,5 +52,7 @@ class Authority:
         """
         over = datetime.now(UTC) - timedelta(days=1) if expired else None
         # A client is asked for no host, but Java refuses a certificate with an empty list of them.
-        issued = self._signs.issue_cert(*(hosts or [f"{name}.example"]), common_name=name, not_after=over)
+        issued = self._signs.issue_cert(
+            *(hosts or [f"{name}.example"]), common_name=name, not_after=over
+        )
         return Identity(issued.cert_chain_pems[0].bytes().decode(), issued)

@@ -20,15 +20,28 @@ _INSIDE = Ports(client=9092, internal=19092, controller=9093)
 
 def check_engine() -> None:
     """Raise BrokerUnavailable unless a container engine answers and Compose is there."""
-    for command, missing in ((["info"], "no container engine answers"), (["compose", "version"], "Docker has no Compose")):
+    for command, missing in (
+        (["info"], "no container engine answers"),
+        (["compose", "version"], "Docker has no Compose"),
+    ):
         if shutil.which("docker") is None:
             raise BrokerUnavailable("no `docker` on the PATH")
         try:
-            done = subprocess.run(["docker", *command], capture_output=True, text=True, check=False, timeout=_ASK_SECONDS)
+            done = subprocess.run(
+                ["docker", *command],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_ASK_SECONDS,
+            )
         except subprocess.TimeoutExpired:
-            raise BrokerUnavailable(f"`docker {' '.join(command)}` did not answer within {_ASK_SECONDS} s") from None
+            raise BrokerUnavailable(
+                f"`docker {' '.join(command)}` did not answer within {_ASK_SECONDS} s"
+            ) from None
         if done.returncode:
-            raise BrokerUnavailable(f"{missing} (`docker {' '.join(command)}`: {done.stderr.strip()[-200:]})")
+            raise BrokerUnavailable(
+                f"{missing} (`docker {' '.join(command)}`: {done.stderr.strip()[-200:]})"
+            )
 
 
 def compose_document(
@@ -36,21 +49,38 @@ def compose_document(
 ) -> dict[str, object]:
     """Return the Compose document of one broker with its listeners CLIENT and INTERNAL at these ports of this machine.
 
-    The image reads each line of server.properties from a variable: `log.dirs` from KAFKA_LOG_DIRS, a hyphen as two underscores
-    and an underscore as three.
+    The image reads each line of server.properties from a variable: `log.dirs` from KAFKA_LOG_DIRS,
+    a hyphen as two underscores and an underscore as three.
     """
-    lines = properties("0.0.0.0", _INSIDE, f"127.0.0.1:{client_port}", "/var/lib/kafka/data", config)
+    lines = properties(
+        "0.0.0.0", _INSIDE, f"127.0.0.1:{client_port}", "/var/lib/kafka/data", config
+    )
     spelling = str.maketrans({".": "_", "-": "__", "_": "___"})
-    environment = {"KAFKA_" + name.translate(spelling).upper(): value for name, value in lines.items()}
+    environment = {
+        "KAFKA_" + name.translate(spelling).upper(): value for name, value in lines.items()
+    }
     environment["KAFKA_HEAP_OPTS"] = "-Xms64m -Xmx512m"
-    ports = [f"127.0.0.1:{client_port}:{_INSIDE.client}", f"127.0.0.1:{internal_port}:{_INSIDE.internal}"]
-    return {"services": {"kafka": {"image": f"apache/kafka:{version}", "ports": ports, "environment": environment}}}
+    ports = [
+        f"127.0.0.1:{client_port}:{_INSIDE.client}",
+        f"127.0.0.1:{internal_port}:{_INSIDE.internal}",
+    ]
+    return {
+        "services": {
+            "kafka": {
+                "image": f"apache/kafka:{version}",
+                "ports": ports,
+                "environment": environment,
+            }
+        }
+    }
 
 
 class KafkaContainer:
     """A broker in a container, with the same life as `KafkaProcess`; the container keeps its data until `stop`."""
 
-    def __init__(self, version: str = DEFAULT_VERSION, config: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, version: str = DEFAULT_VERSION, config: Mapping[str, str] | None = None
+    ) -> None:
         """Write the Compose document; nothing runs before `start`."""
         check_engine()
         self.version = version
@@ -58,7 +88,9 @@ class KafkaContainer:
         self.bootstrap = f"127.0.0.1:{client}"
         self._internal = f"127.0.0.1:{internal}"
         self._folder = Path(tempfile.mkdtemp(prefix="evsched-kafka-"))
-        (self._folder / "compose.json").write_text(json.dumps(compose_document(version, client, internal, config)))
+        (self._folder / "compose.json").write_text(
+            json.dumps(compose_document(version, client, internal, config))
+        )
         self._project = f"evsched-test-{uuid.uuid4().hex[:12]}"
 
     def start(self) -> None:
@@ -67,7 +99,9 @@ class KafkaContainer:
         if not wait_until_ready(self._internal, _START_SECONDS):
             said = self._compose("logs", "--tail", "20")
             self.stop()
-            raise BrokerUnavailable(f"apache/kafka:{self.version} at {self.bootstrap} is still not in service: {said}")
+            raise BrokerUnavailable(
+                f"apache/kafka:{self.version} at {self.bootstrap} is still not in service: {said}"
+            )
 
     @property
     def running(self) -> bool:
@@ -94,8 +128,20 @@ class KafkaContainer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _compose(self, *arguments: str) -> str:
-        command = ["docker", "compose", "-p", self._project, "-f", str(self._folder / "compose.json"), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_START_SECONDS)
+        command = [
+            "docker",
+            "compose",
+            "-p",
+            self._project,
+            "-f",
+            str(self._folder / "compose.json"),
+            *arguments,
+        ]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_START_SECONDS
+        )
         if done.returncode:
-            raise BrokerUnavailable(f"`docker compose {' '.join(arguments)}`: {done.stderr.strip()[-600:]}")
+            raise BrokerUnavailable(
+                f"`docker compose {' '.join(arguments)}`: {done.stderr.strip()[-600:]}"
+            )
         return done.stdout

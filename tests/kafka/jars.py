@@ -1,8 +1,9 @@
 """Assembles an Apache Kafka broker from Maven Central: nothing but a folder of jars, kept from run to run.
 
-`pom.xml` beside this file names the one artifact that is wanted; Maven finds what it depends on (about 45 MB). The folder is
-`.kafka/VERSION` at the repository's root, which git ignores. Several test processes may ask at once: a file lock lets one of them
-fetch, and a folder is used only when it is complete, as it gets its name last.
+`pom.xml` beside this file names the one artifact that is wanted; Maven finds what it depends on
+(about 45 MB). The folder is `.kafka/VERSION` at the repository's root, which git ignores. Several
+test processes may ask at once: a file lock lets one of them fetch, and a folder is used only when
+it is complete, as it gets its name last.
 """
 
 import fcntl
@@ -30,7 +31,9 @@ def java() -> str:
     said = subprocess.run([path, "-version"], capture_output=True, text=True, check=False)
     found = re.search(r'version "(\d+)', said.stderr + said.stdout)
     if found is None or int(found[1]) < _OLDEST_JAVA:
-        raise BrokerUnavailable(f"{path}: found version {found[1] if found else 'unknown'}, Kafka needs 17 or newer")
+        raise BrokerUnavailable(
+            f"{path}: found version {found[1] if found else 'unknown'}, Kafka needs 17 or newer"
+        )
     return path
 
 
@@ -38,7 +41,8 @@ def jars(version: str = DEFAULT_VERSION) -> Path:
     """Return the folder with the jars of Kafka `version`, fetching them when they are not there yet.
 
     Raises:
-        BrokerUnavailable: Maven is missing, or it could not get the artifact; its own words are in the message.
+        BrokerUnavailable: Maven is missing, or it could not get the artifact; its own words are in
+            the message.
     """
     folder = _ROOT / ".kafka" / version
     if folder.is_dir():
@@ -61,9 +65,15 @@ def _fetch(version: str, folder: Path) -> None:
             *("-DincludeScope=runtime", f"-DoutputDirectory={temporary}/jars"),
         ]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_FETCH_SECONDS)
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_FETCH_SECONDS
+            )
         except subprocess.TimeoutExpired:
-            raise BrokerUnavailable(f"Maven did not deliver Kafka {version} within {_FETCH_SECONDS} s") from None
+            raise BrokerUnavailable(
+                f"Maven did not deliver Kafka {version} within {_FETCH_SECONDS} s"
+            ) from None
         if done.returncode:
-            raise BrokerUnavailable(f"Maven could not get Kafka {version}: {(done.stdout + done.stderr).strip()[-600:]}")
+            raise BrokerUnavailable(
+                f"Maven could not get Kafka {version}: {(done.stdout + done.stderr).strip()[-600:]}"
+            )
         Path(temporary, "jars").rename(folder)

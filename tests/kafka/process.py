@@ -19,8 +19,10 @@ from tests.kafka.wire import free_ports, wait_until_ready
 _GUARD = Path(__file__).with_name("guard.py")
 _START_SECONDS = 90
 _STOP_SECONDS = 20
-# Start-up is most of such a broker's life, so the quick compiler alone; a benchmark passes options of its own.
+# Start-up is most of such a broker's life, so the quick compiler alone; a benchmark passes options
+# of its own.
 QUICK_JVM = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
 
 class KafkaProcess:
     """A broker that can be killed and started again on its data and its port.
@@ -48,8 +50,12 @@ class KafkaProcess:
         self.bootstrap = f"127.0.0.1:{ports.client}"
         self._internal = f"127.0.0.1:{ports.internal}"
         self._properties = self._folder / "server.properties"
-        settings = properties("127.0.0.1", ports, self.bootstrap, str(self._folder / "data"), config)
-        self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        settings = properties(
+            "127.0.0.1", ports, self.bootstrap, str(self._folder / "data"), config
+        )
+        self._properties.write_text(
+            "".join(f"{name}={value}\n" for name, value in settings.items())
+        )
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -113,10 +119,21 @@ class KafkaProcess:
 
     def _format(self) -> None:
         cluster = "e" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
-        tool = self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties))
-        done = subprocess.run(tool, capture_output=True, text=True, check=False, cwd=self._folder, timeout=_START_SECONDS)
+        tool = self._command(
+            "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties)
+        )
+        done = subprocess.run(
+            tool,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self._folder,
+            timeout=_START_SECONDS,
+        )
         if done.returncode:
-            raise BrokerUnavailable(f"Kafka {self.version} could not format its data folder: {done.stdout}{done.stderr}")
+            raise BrokerUnavailable(
+                f"Kafka {self.version} could not format its data folder: {done.stdout}{done.stderr}"
+            )
 
     def _command(self, main_class: str, *arguments: str) -> list[str]:
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"

@@ -1,7 +1,8 @@
 """What a test broker is told, however it is run: KRaft, one node that is broker and controller.
 
-It listens three times: CLIENT for whoever is tested (plain unless the test's own lines say otherwise), INTERNAL for its own
-traffic and for asking it whether it is ready, so that only CLIENT demands passwords, and CONTROLLER for KRaft.
+It listens three times: CLIENT for whoever is tested (plain unless the test's own lines say
+otherwise), INTERNAL for its own traffic and for asking it whether it is ready, so that only CLIENT
+demands passwords, and CONTROLLER for KRaft.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,8 @@ _PROPERTIES = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # A killed broker may come back only when the controller has given up its former self: after 9 s by default.
+    # A killed broker may come back only when the controller has given up its former self: after 9 s
+    # by default.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     "num.network.threads": "2",
@@ -45,7 +47,9 @@ class Ports(NamedTuple):
     controller: int
 
 
-def properties(host: str, ports: Ports, advertised: str, data: str, own: Mapping[str, str] | None = None) -> dict[str, str]:
+def properties(
+    host: str, ports: Ports, advertised: str, data: str, own: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Return the lines of server.properties.
 
     Args:
@@ -77,7 +81,9 @@ def sasl_plain(users: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def tls(broker: Identity, trusted: Authority, protocol: str = "SSL", client_auth: str = "none") -> dict[str, str]:
+def tls(
+    broker: Identity, trusted: Authority, protocol: str = "SSL", client_auth: str = "none"
+) -> dict[str, str]:
     """Return the lines that make clients talk TLS; they hold the certificates themselves, as a container sees no files of ours.
 
     Args:
@@ -97,5 +103,8 @@ def tls(broker: Identity, trusted: Authority, protocol: str = "SSL", client_auth
     return {
         "listener.security.protocol.map": f"CLIENT:{protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
         # A line end within a value is written so in this kind of file.
-        **{f"listener.name.client.ssl.{name}": value.replace("\n", "\\n") for name, value in lines.items()},
+        **{
+            f"listener.name.client.ssl.{name}": value.replace("\n", "\\n")
+            for name, value in lines.items()
+        },
     }

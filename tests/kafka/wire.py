@@ -1,7 +1,8 @@
 """Asks a broker, in Kafka's own protocol and with nothing but a socket, whether it is ready.
 
-An open port is not enough: the broker listens before it answers, and answers before the controller lets it lead partitions. A
-Metadata request (version 1, no topics) names the brokers in service, so it tells all three.
+An open port is not enough: the broker listens before it answers, and answers before the controller
+lets it lead partitions. A Metadata request (version 1, no topics) names the brokers in service, so
+it tells all three.
 """
 
 import socket
@@ -11,7 +12,9 @@ from collections.abc import Callable
 
 _METADATA, _VERSION, _CORRELATION = 3, 1, 7
 _CLIENT = b"ready"
-_REQUEST = struct.pack(f">hhih{len(_CLIENT)}si", _METADATA, _VERSION, _CORRELATION, len(_CLIENT), _CLIENT, 0)
+_REQUEST = struct.pack(
+    f">hhih{len(_CLIENT)}si", _METADATA, _VERSION, _CORRELATION, len(_CLIENT), _CLIENT, 0
+)
 
 
 def brokers_in_service(host: str, port: int, timeout: float = 2.0) -> int:
@@ -31,7 +34,9 @@ def brokers_in_service(host: str, port: int, timeout: float = 2.0) -> int:
     return count if correlation == _CORRELATION else 0
 
 
-def wait_until_ready(address: str, seconds: float, alive: Callable[[], bool] = lambda: True) -> bool:
+def wait_until_ready(
+    address: str, seconds: float, alive: Callable[[], bool] = lambda: True
+) -> bool:
     """Wait until the broker at `address` (host:port) is in service; False when it died or the time is up."""
     host, _, port = address.rpartition(":")
     deadline = time.monotonic() + seconds

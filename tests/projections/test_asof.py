@@ -18,7 +18,7 @@ from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections import asof, read_model
 from projections.read_model import ReadModel, Rebuild, RebuildNeeded
-from replays.history import History
+from replays.history.rebuild import History
 from replays.recordings import recordings, versions
 from tests.core.histories import START, configurations, first_step, histories, settle
 from tests.examples import examples
@@ -32,11 +32,26 @@ def steps_of(configuration, history):
     for index, (later, inputs, _) in enumerate([(0, [], False), *history]):
         time += later
         taken.extend(settle(engine, time - 1))
-        proposals = first_step(configuration) if index == 0 else [v.Proposal(input=proposed) for proposed in inputs]
+        proposals = (
+            first_step(configuration)
+            if index == 0
+            else [v.Proposal(input=proposed) for proposed in inputs]
+        )
         taken.append((time, engine.step(time, proposals)))
     taken = [(at, events) for at, events in taken if events]
     return [
-        Step(Head(next_seq=events[-1].seq + 1, time=at, frame=number, hash=f"h{number}", position=number), at, True, events)
+        Step(
+            Head(
+                next_seq=events[-1].seq + 1,
+                time=at,
+                frame=number,
+                hash=f"h{number}",
+                position=number,
+            ),
+            at,
+            True,
+            events,
+        )
         for number, (at, events) in enumerate(taken, 1)
     ]
 
@@ -93,9 +108,20 @@ def check_every_way(path, steps):
 
 def small_steps():
     """Return a few steps of a cluster that works."""
-    configuration = YunikornSpec(root=QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),)))
+    configuration = YunikornSpec(
+        root=QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
+    )
     asks = [
-        (1000, [v.AskSubmitted(ask=f"t{n}", queue="root.a", application="x", resources={"vcore": 3000})], False) for n in range(8)
+        (
+            1000,
+            [
+                v.AskSubmitted(
+                    ask=f"t{n}", queue="root.a", application="x", resources={"vcore": 3000}
+                )
+            ],
+            False,
+        )
+        for n in range(8)
     ]
     return steps_of(configuration, asks)
 
@@ -202,7 +228,9 @@ def test_a_kill_at_every_statement_of_a_commit_leaves_the_file_usable(tmp_path, 
     assert lives >= 6
 
 
-def test_a_kill_at_every_statement_of_a_rebuild_leaves_the_old_file_as_it_was(tmp_path, monkeypatch):
+def test_a_kill_at_every_statement_of_a_rebuild_leaves_the_old_file_as_it_was(
+    tmp_path, monkeypatch
+):
     """Until the new file is complete the old one answers; the next rebuild works."""
     monkeypatch.setattr(read_model, "FLUSH_EVERY", 4)
     steps = small_steps()

@@ -30,7 +30,9 @@ def path(tmp_path_factory):
     def spec(maximum):
         properties = {"quota.preemption.delay": "10s", "application.unschedasks.backoff": "1"}
         test = QueueSpec(name="test", maximum=maximum, properties=properties)
-        prod = QueueSpec(name="prod", guaranteed={"vcore": 6000}, properties={"preemption.delay": "5s"})
+        prod = QueueSpec(
+            name="prod", guaranteed={"vcore": 6000}, properties={"preemption.delay": "5s"}
+        )
         root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(prod, test))
         return YunikornSpec(root=root, quota_preemption_enabled=True)
 
@@ -39,7 +41,9 @@ def path(tmp_path_factory):
 
     def step(time, *inputs):
         steps.extend(settle(engine, time - 1))
-        proposals = [v.Proposal(input=one, id=f"p{len(steps)}-{number}") for number, one in enumerate(inputs)]
+        proposals = [
+            v.Proposal(input=one, id=f"p{len(steps)}-{number}") for number, one in enumerate(inputs)
+        ]
         steps.append((time, engine.step(time, proposals)))
 
     node = v.NodeRegistered(node="n1", capacity={"vcore": 8000})
@@ -47,13 +51,21 @@ def path(tmp_path_factory):
     for number in range(4):
         step(
             START + 1 + number,
-            v.AskSubmitted(ask=f"test-{number}", application="a", queue="root.test", resources={"vcore": 2000}),
+            v.AskSubmitted(
+                ask=f"test-{number}", application="a", queue="root.test", resources={"vcore": 2000}
+            ),
         )
-    step(START + 10, v.AskSubmitted(ask="prod-1", application="b", queue="root.prod", resources={"vcore": 2000}))
+    step(
+        START + 10,
+        v.AskSubmitted(ask="prod-1", application="b", queue="root.prod", resources={"vcore": 2000}),
+    )
     step(START + 6000, v.AskWithdrawn(ask="nobody"))
     for victim in [a.id for a in engine.state.allocations.values() if a.told]:
         step(START + 6100, v.AllocationReleased(allocation=victim, reason="preempted"))
-    step(START + 6500, v.AskSubmitted(ask="huge", application="c", queue="root.test", resources={"vcore": 64_000}))
+    step(
+        START + 6500,
+        v.AskSubmitted(ask="huge", application="c", queue="root.test", resources={"vcore": 64_000}),
+    )
     step(START + 7000, v.ConfigurationApplied(configuration=spec({"vcore": 3000})))
     step(START + 20_000)
     return written(tmp_path_factory.mktemp("audit") / "model.db", steps)
@@ -64,7 +76,9 @@ def written(path, steps):
     model = ReadModel(path, "log")
     for number, (time, events) in enumerate(steps, 1):
         if events:
-            head = Head(next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number)
+            head = Head(
+                next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number
+            )
             model.take(Step(head, time, True, events))
         if number % 2:
             model.commit()
@@ -82,7 +96,14 @@ def test_every_question_runs_and_documents_its_columns(path, name):
     for variant in (name.replace("-", "_"), f"{name.replace('-', '_')}_leaf"):
         if variant not in audit._statements():
             continue
-        everything = {"queue": "root.test", "from_seq": 0, "to_seq": 2**62, "seq": 2**62, "of": "test-1", "limit": 10}
+        everything = {
+            "queue": "root.test",
+            "from_seq": 0,
+            "to_seq": 2**62,
+            "seq": 2**62,
+            "of": "test-1",
+            "limit": 10,
+        }
         everything |= {"bucket": rows.BUCKET, "earliest": rows.EARLIEST}
         cursor = connection.execute(audit._statements()[variant][0], everything)
         assert [column[0] for column in cursor.description] == list(question.columns)
@@ -107,17 +128,28 @@ def test_asks_from_before_all_calendars_can_be_added_up(tmp_path):
     engine = Engine()
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(QueueSpec(name="a"),))
     asks = [
-        v.AskSubmitted(ask=f"t{number}", application="x", queue="root.a", resources={"vcore": 1}, created=-(2**53))
+        v.AskSubmitted(
+            ask=f"t{number}",
+            application="x",
+            queue="root.a",
+            resources={"vcore": 1},
+            created=-(2**53),
+        )
         for number in range(1_500)
     ]
     inputs = [v.ConfigurationApplied(configuration=YunikornSpec(root=root)), *asks]
     steps = [
         (START, engine.step(START, [v.Proposal(input=one) for one in inputs])),
-        (START + 1, engine.step(START + 1, [v.Proposal(input=v.AskWithdrawn(ask=one.ask)) for one in asks])),
+        (
+            START + 1,
+            engine.step(START + 1, [v.Proposal(input=v.AskWithdrawn(ask=one.ask)) for one in asks]),
+        ),
     ]
     path = written(tmp_path / "model.db", steps)
     longest = START + 1 - rows.EARLIEST
-    assert audit.ask(path, "waiting-times").rows == [("root.a", "withdrawn", 1_500, longest, longest)]
+    assert audit.ask(path, "waiting-times").rows == [
+        ("root.a", "withdrawn", 1_500, longest, longest)
+    ]
 
 
 def test_a_limit_cuts_and_says_so(path):
@@ -135,7 +167,9 @@ SELECT kind, queue, reason, count(*) FROM victims WHERE seq >= ? AND seq < ? GRO
 
 @given(configurations(), histories, st.integers(0, 60), st.integers(0, 60))
 @examples(40)
-def test_what_is_added_up_by_buckets_is_what_the_rows_say(tmp_path_factory, configuration, history, begin, end):
+def test_what_is_added_up_by_buckets_is_what_the_rows_say(
+    tmp_path_factory, configuration, history, begin, end
+):
     """Waiting times and victims of any window, counted naively and by buckets of a few events."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "BUCKET", 4)
@@ -146,4 +180,6 @@ def test_what_is_added_up_by_buckets_is_what_the_rows_say(tmp_path_factory, conf
             naive = connection.execute(WAITED, (begin, end)).fetchall()
             assert audit.ask_connected(connection, "waiting-times", scope).rows == naive
             naive = connection.execute(VICTIMS, (begin, end)).fetchall()
-            assert sorted(audit.ask_connected(connection, "preemptions-by-reason", scope).rows) == sorted(naive)
+            assert sorted(
+                audit.ask_connected(connection, "preemptions-by-reason", scope).rows
+            ) == sorted(naive)

@@ -24,9 +24,16 @@ ON CONFLICT (queue) DO UPDATE SET lost = lost + 1;
 
 def step(seq):
     """Return a step with one preemption of two victims."""
-    victims = (v.Victim(id="a", queue="root.test", reason="r"), v.Victim(id="b", queue="root.test", reason="r"))
-    event = v.PreemptionDecided(seq=seq, cause=1, ask="x", node="n", victims=victims, algorithm="guarantee")
-    return Step(Head(next_seq=seq + 1, time=seq, frame=seq, hash="h", position=seq), seq, True, (event,))
+    victims = (
+        v.Victim(id="a", queue="root.test", reason="r"),
+        v.Victim(id="b", queue="root.test", reason="r"),
+    )
+    event = v.PreemptionDecided(
+        seq=seq, cause=1, ask="x", node="n", victims=victims, algorithm="guarantee"
+    )
+    return Step(
+        Head(next_seq=seq + 1, time=seq, frame=seq, hash="h", position=seq), seq, True, (event,)
+    )
 
 
 def losses(path):
@@ -65,7 +72,10 @@ def test_rows_follow_the_log_and_a_restart_goes_on(tmp_path):
     [
         (None, "holds no .sql file"),
         ("-- name: on_AllocationBound!\nSELECT 1;", "has no statement create_schema#"),
-        ("-- name: create_schema#\nSELECT 1;\n-- name: on_Nonsense!\nSELECT 1;", "on_Nonsense names no event type"),
+        (
+            "-- name: create_schema#\nSELECT 1;\n-- name: on_Nonsense!\nSELECT 1;",
+            "on_Nonsense names no event type",
+        ),
     ],
 )
 def test_a_bad_folder_is_refused_with_its_reason(tmp_path, sql, says):

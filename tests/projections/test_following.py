@@ -16,8 +16,8 @@ from events.vocabulary import CheckpointRecorded
 from projections import asof
 from projections.following import Follower
 from projections.read_model import Overtaken, ReadModel, Rebuild, RebuildNeeded
-from replays.history import History
-from replays.moments import Moment
+from replays.history.moments import Moment
+from replays.history.rebuild import History
 from tests.replays.logs import LOG_ID, read, sealed, story
 
 
@@ -173,7 +173,14 @@ async def test_of_two_followers_of_one_file_one_ends(tmp_path, draw):
 def test_a_digest_that_is_not_that_of_the_state_stops_the_read_model(tmp_path):
     """The error says where; what was committed before stays."""
     forged = [
-        (time, tuple(replace(e, digest="0" * 64) if isinstance(e, CheckpointRecorded) else e for e in events), at)
+        (
+            time,
+            tuple(
+                replace(e, digest="0" * 64) if isinstance(e, CheckpointRecorded) else e
+                for e in events
+            ),
+            at,
+        )
         for time, events, at in story()
     ]
     model = ReadModel(tmp_path / "model.db", LOG_ID)
@@ -191,7 +198,8 @@ async def test_a_follower_that_fails_within_a_step_commits_nothing_of_it(tmp_pat
     """The steps before it are taken again by the next one."""
     good = sealed(story())
     forged = [
-        (time, tuple(replace(e, digest="0" * 64) if e.seq == 29 else e for e in events), at) for time, events, at in story()
+        (time, tuple(replace(e, digest="0" * 64) if e.seq == 29 else e for e in events), at)
+        for time, events, at in story()
     ]
     logs = []
     for records in (good[:2] + sealed(forged)[2:], good):

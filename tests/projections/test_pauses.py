@@ -1,6 +1,7 @@
 """Pauses in the read model: who was paused, until when, and why, with a row that ends at the very event that ends the pause.
 
-`STORY` is also the log that the page about audits shows, `docs/examples/pauses.jsonl`; ``EVSCHED_RECORD=1`` writes it down anew.
+`STORY` is also the log that the page about audits shows, `docs/examples/pauses.jsonl`;
+``EVSCHED_RECORD=1`` writes it down anew.
 """
 
 from __future__ import annotations
@@ -47,10 +48,16 @@ def config(*queues):
 
 def large(application, *numbers, vcore=64_000):
     """Return asks of an application in root.batch that fit on no node."""
-    return [ask(f"{application}-{number}", "root.batch", vcore, application=application) for number in numbers]
+    return [
+        ask(f"{application}-{number}", "root.batch", vcore, application=application)
+        for number in numbers
+    ]
 
 
-WITH, WITHOUT = config(queue("batch", properties=TWO), queue("web")), config(queue("batch"), queue("web"))
+WITH, WITHOUT = (
+    config(queue("batch", properties=TWO), queue("web")),
+    config(queue("batch"), queue("web")),
+)
 STORY = (
     (0, [WITH, node("node-1", 4000)]),
     (10, large("report", 1, 2, vcore=8000)),
@@ -71,7 +78,9 @@ def steps_of(story):
     for second, inputs in story:
         time = NINE + 1000 * second
         found += [(at, events, position) for at, events in settle(engine, time - 1)]
-        proposals = [v.Proposal(input=one, position=position + number) for number, one in enumerate(inputs)]
+        proposals = [
+            v.Proposal(input=one, position=position + number) for number, one in enumerate(inputs)
+        ]
         position += len(inputs)
         found.append((time, engine.step(time, proposals), position))
     return [step for step in found if step[1]]
@@ -80,7 +89,12 @@ def steps_of(story):
 def model_of(path, story):
     """Write the read model of a story, with a commit after every other step; hold every moment against the state."""
     steps = [
-        Step(Head(next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number), time, True, events)
+        Step(
+            Head(next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number),
+            time,
+            True,
+            events,
+        )
         for number, (time, events, _) in enumerate(steps_of(story), 1)
     ]
     model = ReadModel(path, "log")
@@ -104,12 +118,18 @@ def pauses_in(path):
     answer = audit.ask(path, "pauses")
     rows = [dict(zip(answer.question.columns, row, strict=True)) for row in answer.rows]
     return [
-        (row["application"], seconds(row["from_time"]), seconds(row["to_time"]), seconds(row["until"]), row["outcome"])
+        (
+            row["application"],
+            seconds(row["from_time"]),
+            seconds(row["to_time"]),
+            seconds(row["until"]),
+            row["outcome"],
+        )
         for row in rows
     ]
 
 
-# ------------------------------------------------------------------------------------------------------------------- the rows
+# ----------------------------------------------------------------------------------------- the rows
 
 
 def test_who_was_paused_when_until_when_and_how_it_ended(tmp_path):
@@ -131,9 +151,21 @@ def test_who_was_paused_when_until_when_and_how_it_ended(tmp_path):
 ENDS = {
     "its time is over": ([], v.ApplicationResumed, "time over"),
     "a configuration without pauses": ([WITHOUT], v.ApplicationResumed, "configuration"),
-    "a configuration without the queue": ([config(queue("web"))], v.ApplicationResumed, "configuration"),
-    "the last of its asks is withdrawn": ([v.AskWithdrawn(ask=f"a-{n}") for n in (1, 2)], v.AskWithdrawn, "last ask withdrawn"),
-    "the application is removed": ([v.ApplicationRemoved(application="a")], v.AskWithdrawn, "last ask withdrawn"),
+    "a configuration without the queue": (
+        [config(queue("web"))],
+        v.ApplicationResumed,
+        "configuration",
+    ),
+    "the last of its asks is withdrawn": (
+        [v.AskWithdrawn(ask=f"a-{n}") for n in (1, 2)],
+        v.AskWithdrawn,
+        "last ask withdrawn",
+    ),
+    "the application is removed": (
+        [v.ApplicationRemoved(application="a")],
+        v.AskWithdrawn,
+        "last ask withdrawn",
+    ),
 }
 
 
@@ -144,14 +176,22 @@ def test_a_row_ends_at_the_event_that_ends_the_pause(tmp_path, inputs, kind, out
     path = tmp_path / "model.db"
     events = model_of(path, story)
     with closing(sqlite3.connect(path)) as connection:
-        to_seq, found = connection.execute("SELECT to_seq, outcome FROM pauses ORDER BY from_seq").fetchone()
+        to_seq, found = connection.execute(
+            "SELECT to_seq, outcome FROM pauses ORDER BY from_seq"
+        ).fetchone()
     assert (type(events[to_seq]), found) == (kind, outcome)
 
 
 def test_a_row_ends_when_the_last_ask_is_bound_in_the_pause(tmp_path):
     """Given an ask in flight, its binding is the end of the pause once the others are withdrawn."""
     story = [
-        (0, [config(queue("batch", guaranteed={"vcore": 9000}, properties=TWO), queue("web")), node("n1", 4000)]),
+        (
+            0,
+            [
+                config(queue("batch", guaranteed={"vcore": 9000}, properties=TWO), queue("web")),
+                node("n1", 4000),
+            ],
+        ),
         (1, [running("r", "root.web", "n1", 4000), *large("a", 1, vcore=4000)]),
         (5, large("a", 2, 3)),
         (6, [v.AskWithdrawn(ask="a-2"), v.AskWithdrawn(ask="a-3")]),
@@ -179,7 +219,10 @@ def test_the_life_of_an_ask_has_the_pauses_of_its_application(tmp_path):
     model_of(path, STORY)
     answer = audit.ask(path, "life-of", audit.Scope(of="report-1"))
     life = [dict(zip(answer.question.columns, row, strict=True)) for row in answer.rows]
-    assert [(one["what"], seconds(one["from_time"]), seconds(one["to_time"]), one["outcome"]) for one in life] == [
+    assert [
+        (one["what"], seconds(one["from_time"]), seconds(one["to_time"]), one["outcome"])
+        for one in life
+    ] == [
         ("waiting", 10, 70, "bound"),
         ("paused", 10, 40, "time over"),
         ("paused", 40, 70, "time over"),
@@ -208,22 +251,35 @@ def leaves(draw):
             "preemption.delay": st.just("1s"),
         }
     )
-    web = queue("web", guaranteed={"vcore": draw(st.sampled_from([0, 4000]))}, properties=draw(properties))
+    web = queue(
+        "web", guaranteed={"vcore": draw(st.sampled_from([0, 4000]))}, properties=draw(properties)
+    )
     return config(queue("batch", properties=draw(properties)), web)
 
 
 tasks = st.sampled_from(["t1", "t2", "t3", "t4"])
 happenings = st.one_of(
-    st.builds(ask, tasks, st.sampled_from(["root.batch", "root.web"]), st.sampled_from([2000, 64_000, 64_000])),
+    st.builds(
+        ask,
+        tasks,
+        st.sampled_from(["root.batch", "root.web"]),
+        st.sampled_from([2000, 64_000, 64_000]),
+    ),
     st.builds(v.AskWithdrawn, ask=tasks),
     st.builds(v.AllocationReleased, allocation=tasks),
-    st.builds(v.ApplicationRemoved, application=st.sampled_from(["new-root.batch", "new-root.web"])),
+    st.builds(
+        v.ApplicationRemoved, application=st.sampled_from(["new-root.batch", "new-root.web"])
+    ),
     st.builds(node, st.sampled_from(["n1", "n2"]), st.sampled_from([4000, 70_000])),
     st.builds(v.NodeRemoved, node=st.just("n2")),
     leaves(),
 )
 crowded = st.lists(
-    st.tuples(st.sampled_from([0, 1000, 3000, 21_000]), st.lists(happenings, min_size=1, max_size=4), st.just(value=False)),
+    st.tuples(
+        st.sampled_from([0, 1000, 3000, 21_000]),
+        st.lists(happenings, min_size=1, max_size=4),
+        st.just(value=False),
+    ),
     min_size=3,
     max_size=12,
 )
@@ -238,7 +294,7 @@ def test_tables_and_state_agree_on_pauses_at_every_moment(tmp_path_factory, conf
     check_every_way(tmp_path_factory.mktemp("model") / "model.db", steps)
 
 
-# -------------------------------------------------------------------------------------------------------------- the questions
+# ------------------------------------------------------------------------------------ the questions
 
 NAIVE = """
 SELECT from_seq FROM pauses
@@ -264,9 +320,26 @@ def crowd(tmp_path_factory):
         for number in range(5000):
             first = 1 + 20 * number + draw.randrange(20)
             longest = 10 ** draw.choice(DIGITS)
-            to = OPEN if number % 500 == 0 else first + draw.choice([longest - 1, longest, draw.randint(1, longest)]) + 1
-            row = (first, first, to, to, f"app-{number}", draw.choice(["root.p.a", "root.p.b", "root.q"]), first, 1, 1, "")
-            connection.execute(f"INSERT INTO pauses VALUES (NULL, {', '.join('?' * len(row))})", row)
+            to = (
+                OPEN
+                if number % 500 == 0
+                else first + draw.choice([longest - 1, longest, draw.randint(1, longest)]) + 1
+            )
+            row = (
+                first,
+                first,
+                to,
+                to,
+                f"app-{number}",
+                draw.choice(["root.p.a", "root.p.b", "root.q"]),
+                first,
+                1,
+                1,
+                "",
+            )
+            connection.execute(
+                f"INSERT INTO pauses VALUES (NULL, {', '.join('?' * len(row))})", row
+            )
     return path
 
 
@@ -278,14 +351,27 @@ def test_pauses_are_found_by_their_length_as_by_looking_at_all(crowd):
             queue_name = draw.choice([None, "root.p", "root.p.a", "root.q"])
             first = draw.choice([0, draw.randrange(100_100)])
             end = audit.FOREVER if number % 5 == 0 else first + draw.choice([0, 1, 10, 5000])
-            scope = audit.Scope(queue=queue_name, first=first, end=end, seq=None if number % 7 == 0 else first, limit=200)
-            values = {"queue": queue_name, "first": first, "end": end, "seq": audit.FOREVER if scope.seq is None else first}
+            scope = audit.Scope(
+                queue=queue_name,
+                first=first,
+                end=end,
+                seq=None if number % 7 == 0 else first,
+                limit=200,
+            )
+            values = {
+                "queue": queue_name,
+                "first": first,
+                "end": end,
+                "seq": audit.FOREVER if scope.seq is None else first,
+            }
             for question, held in (
                 ("pauses", "to_seq > :first AND from_seq < :end"),
                 ("paused-at", "from_seq <= :seq AND to_seq > :seq"),
             ):
                 naive = connection.execute(NAIVE.format(held), values).fetchall()
-                assert [row[-1] for row in audit.ask_connected(connection, question, scope).rows] == [seq for (seq,) in naive]
+                assert [
+                    row[-1] for row in audit.ask_connected(connection, question, scope).rows
+                ] == [seq for (seq,) in naive]
 
 
 def test_no_question_about_pauses_walks_through_all_of_them(crowd):
@@ -293,13 +379,15 @@ def test_no_question_about_pauses_walks_through_all_of_them(crowd):
     with closing(audit.connect(crowd)) as connection:
         for name in ("pauses", "pauses_leaf", "paused_at", "life_of"):
             sql, takes, _ = audit._statements()[name]
-            plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}", dict.fromkeys((*takes, "of"), 1)).fetchall()
+            plan = connection.execute(
+                f"EXPLAIN QUERY PLAN {sql}", dict.fromkeys((*takes, "of"), 1)
+            ).fetchall()
             looks = [line[-1] for line in plan if "pause" in line[-1]]
             assert looks
             assert all(line.startswith("SEARCH") for line in looks), plan
 
 
-# ------------------------------------------------------------------------------------------------------------------- the page
+# ----------------------------------------------------------------------------------------- the page
 
 
 async def test_the_log_that_the_page_shows_is_this_story(tmp_path):

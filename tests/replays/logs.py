@@ -12,7 +12,7 @@ from events.configuration import QueueSpec, YunikornSpec
 from events.streams.export import export_log
 from events.streams.memory import open_memory
 from evsched.core.engine import Engine
-from replays.sealing import Sealer
+from replays.history.sealing import Sealer
 from tests.core.histories import START, first_step, settle
 
 LOG_ID = "log-of-a-test"
@@ -28,9 +28,17 @@ def taken(configuration, history, checkpoint_every=7):
         steps += [(at, events, position) for at, events in settle(engine, time - 1)]
         if restart:
             term = engine.state.term + 1
-            steps.append((time, engine.lead(time, term, f"leader-{term}", checkpoint_every), position))
-        proposals = first_step(configuration) if index == 0 else [v.Proposal(input=proposed) for proposed in inputs]
-        proposals = [replace(one, position=position + number) for number, one in enumerate(proposals)]
+            steps.append(
+                (time, engine.lead(time, term, f"leader-{term}", checkpoint_every), position)
+            )
+        proposals = (
+            first_step(configuration)
+            if index == 0
+            else [v.Proposal(input=proposed) for proposed in inputs]
+        )
+        proposals = [
+            replace(one, position=position + number) for number, one in enumerate(proposals)
+        ]
         position += len(proposals)
         steps.append((time, engine.step(time, proposals), position))
     return [(at, events, inbox_next) for at, events, inbox_next in steps if events]
@@ -39,7 +47,11 @@ def taken(configuration, history, checkpoint_every=7):
 def sealed(steps, log_id=LOG_ID):
     """Return the records of steps."""
     sealer = Sealer(log_id)
-    return [record for time, events, inbox_next in steps for record in sealer.seal(time, events, inbox_next=inbox_next)]
+    return [
+        record
+        for time, events, inbox_next in steps
+        for record in sealer.seal(time, events, inbox_next=inbox_next)
+    ]
 
 
 def read(records):
@@ -67,23 +79,37 @@ async def exported(records, path: Path) -> Path:
 def story():
     """Return the steps of a small cluster in which most kinds of decisions are made.
 
-    Prod, below its guarantee, takes from test after its delay; then test's maximum is lowered and enforced.
+    Prod, below its guarantee, takes from test after its delay; then test's maximum is lowered and
+    enforced.
     """
 
     def spec(maximum):
-        test = QueueSpec(name="test", maximum={"vcore": maximum}, properties={"quota.preemption.delay": "10s"})
-        prod = QueueSpec(name="prod", guaranteed={"vcore": 6000}, properties={"preemption.delay": "5s"})
+        test = QueueSpec(
+            name="test", maximum={"vcore": maximum}, properties={"quota.preemption.delay": "10s"}
+        )
+        prod = QueueSpec(
+            name="prod", guaranteed={"vcore": 6000}, properties={"preemption.delay": "5s"}
+        )
         root = QueueSpec(name="root", parent=True, submit_acl="*", queues=(prod, test))
         return YunikornSpec(root=root, quota_preemption_enabled=True)
 
     def pod(name, leaf):
         return v.AskSubmitted(
-            ask=name, application=leaf, queue=f"root.{leaf}", resources={"vcore": 2000}, user="u", proposal=f"p-{name}"
+            ask=name,
+            application=leaf,
+            queue=f"root.{leaf}",
+            resources={"vcore": 2000},
+            user="u",
+            proposal=f"p-{name}",
         )
 
     smaller = v.NodeUpdated(node="n1", capacity={"vcore": 8000})
     history = [
-        (0, [v.NodeRemoved(node="n2"), smaller, pod("test-1", "test"), pod("test-2", "test")], False),
+        (
+            0,
+            [v.NodeRemoved(node="n2"), smaller, pod("test-1", "test"), pod("test-2", "test")],
+            False,
+        ),
         (1000, [pod("test-3", "test"), pod("test-4", "test"), pod("test-1", "test")], False),
         (1000, [pod("prod-1", "prod"), v.AskWithdrawn(ask="nobody")], False),
         (7000, [], True),

@@ -11,9 +11,26 @@ from events import vocabulary as v
 from events.chain import Head, Step
 from events.frame import encode_event
 from evsched.core.engine import Engine
-from replays.anonymise import CLEARED, NAMES, PATHS, VALUES, CannotAnonymise, anonymise, collect
-from replays.verify import verify
-from tests.core.histories import LEAVES, NODES, START, TASKS, configurations, first_step, histories, settle
+from replays.checking.verify import verify
+from replays.history.anonymise import (
+    CLEARED,
+    NAMES,
+    PATHS,
+    VALUES,
+    CannotAnonymise,
+    anonymise,
+    collect,
+)
+from tests.core.histories import (
+    LEAVES,
+    NODES,
+    START,
+    TASKS,
+    configurations,
+    first_step,
+    histories,
+    settle,
+)
 from tests.examples import examples
 
 
@@ -25,10 +42,19 @@ def run(configuration, history):
     for index, (later, inputs, _) in enumerate([(0, [], False), *history]):
         time += later
         taken.extend(settle(engine, time - 1))
-        proposals = first_step(configuration) if index == 0 else [v.Proposal(input=proposed) for proposed in inputs]
+        proposals = (
+            first_step(configuration)
+            if index == 0
+            else [v.Proposal(input=proposed) for proposed in inputs]
+        )
         taken.append((time, engine.step(time, proposals)))
     return [
-        Step(Head(next_seq=events[-1].seq + 1, time=at, frame=number, hash="h", position=number), at, True, events)
+        Step(
+            Head(next_seq=events[-1].seq + 1, time=at, frame=number, hash="h", position=number),
+            at,
+            True,
+            events,
+        )
         for number, (at, events) in enumerate(taken, 1)
         if events
     ]
@@ -49,7 +75,10 @@ def test_an_anonymised_log_verifies_and_holds_no_name(configuration, history):
 def test_a_regular_expression_in_a_filter_is_refused():
     """Its names cannot be replaced."""
     rule = c.PlacementRuleSpec(name="user", filter=c.FilterSpec(users=("dev-.*",)))
-    spec = c.YunikornSpec(root=c.QueueSpec(name="root", parent=True, queues=(c.QueueSpec(name="a"),)), placement_rules=(rule,))
+    spec = c.YunikornSpec(
+        root=c.QueueSpec(name="root", parent=True, queues=(c.QueueSpec(name="a"),)),
+        placement_rules=(rule,),
+    )
     steps = run(spec, [])
     with pytest.raises(CannotAnonymise, match="regular expression"):
         collect(steps)
@@ -75,8 +104,13 @@ def test_every_text_field_of_the_vocabulary_is_decided_upon():
             seen.add(kind)
             for field in msgspec.structs.fields(kind):
                 if "str" in str(field.type) and "Struct" not in str(field.type):
-                    amounts = "dict[str, typing.Annotated[int" in str(field.type) or "dict[str, int" in str(field.type)
-                    known = field.name in NAMES | PATHS | VALUES | CLEARED | KEPT | {"priority_classes", "quotas"}
+                    amounts = "dict[str, typing.Annotated[int" in str(
+                        field.type
+                    ) or "dict[str, int" in str(field.type)
+                    known = field.name in NAMES | PATHS | VALUES | CLEARED | KEPT | {
+                        "priority_classes",
+                        "quotas",
+                    }
                     assert amounts or known, f"{kind.__name__}.{field.name}"
                 stack.append(field.type)
         else:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from replays.bisect import first, first_difference
-from replays.expressions import ExpressionInvalid, parse
-from replays.history import History
-from replays.moments import Moment
+from replays.history.bisect import first, first_difference
+from replays.history.expressions import ExpressionInvalid, parse
+from replays.history.moments import Moment
+from replays.history.rebuild import History
 from tests.replays.logs import sealed, story, written
 
 CASES = [
@@ -90,10 +90,15 @@ def test_what_says_nothing_is_refused(text, says):
 async def test_two_logs_part_where_their_states_differ():
     """Another node for a task, and a log that ends earlier; the same log never differs from itself."""
     steps = story()
-    other = [(time, tuple(replace(e, user="w") if e.seq == 18 else e for e in events), at) for time, events, at in steps]
+    other = [
+        (time, tuple(replace(e, user="w") if e.seq == 18 else e for e in events), at)
+        for time, events, at in steps
+    ]
     ours = History(await written(sealed(steps)))
     assert (await first_difference(ours, History(await written(sealed(other))))).seq == 18
-    assert await first_difference(ours, History(await written(sealed(steps, "another-log")))) is None
+    assert (
+        await first_difference(ours, History(await written(sealed(steps, "another-log")))) is None
+    )
     shorter = History(await written(sealed(steps[:4])))
     assert (await first_difference(ours, shorter)).seq == 18
     found = await first_difference(shorter, ours)

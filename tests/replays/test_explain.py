@@ -9,13 +9,13 @@ from events import vocabulary as v
 from events.chain import Head, Step
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
-from replays.explain import copy, explain_allocation, explain_ask
-from replays.explain_decision import explain_decision
-from replays.mentions import mentions
-from replays.planning import plan_ask
-from replays.steps import retake
-from replays.views import apps, asks
-from replays.wording import SENTENCES
+from replays.explaining.decision import explain_decision
+from replays.explaining.explain import copy, explain_allocation, explain_ask
+from replays.explaining.plan import plan_ask
+from replays.explaining.wording import SENTENCES
+from replays.history.mentions import mentions
+from replays.history.steps import retake
+from replays.history.views import apps, asks
 from tests.core.histories import START, settle
 
 ROOT = Path(__file__).parents[2]
@@ -40,26 +40,39 @@ class Cluster:
         self.steps: list[Step] = []
         self.time = START
         spec = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=leaves))
-        self.step(0, v.ConfigurationApplied(configuration=spec), v.NodeRegistered(node="n1", capacity={"vcore": capacity}))
+        self.step(
+            0,
+            v.ConfigurationApplied(configuration=spec),
+            v.NodeRegistered(node="n1", capacity={"vcore": capacity}),
+        )
 
     def step(self, later, *inputs):
         """Let time pass, then propose; return the events."""
         for at, events in settle(self.engine, self.time + later - 1):
             self._keep(at, events)
         self.time += later
-        return self._keep(self.time, self.engine.step(self.time, [v.Proposal(input=one) for one in inputs]))
+        return self._keep(
+            self.time, self.engine.step(self.time, [v.Proposal(input=one) for one in inputs])
+        )
 
     def _keep(self, time, events):
         if events:
             number = len(self.steps) + 1
-            head = Head(next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number)
+            head = Head(
+                next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number
+            )
             self.steps.append(Step(head, time, True, events))
         return events
 
     def ask(self, name, leaf, vcore=2000, **more):
         """Submit an ask a millisecond later."""
         application = more.pop("application", leaf)
-        return self.step(1, v.AskSubmitted(ask=name, application=application, queue=leaf, resources={"vcore": vcore}, **more))
+        return self.step(
+            1,
+            v.AskSubmitted(
+                ask=name, application=application, queue=leaf, resources={"vcore": vcore}, **more
+            ),
+        )
 
 
 def test_a_full_queue_is_named_with_its_numbers():
@@ -70,7 +83,10 @@ def test_a_full_queue_is_named_with_its_numbers():
     found = explain_ask(cluster.engine, "a3", mentions("a3", cluster.steps))
     assert found.status == "waits"
     assert found.summary == "Queue root.a: 2 vcore requested, 4 used, 4 allowed."
-    assert [(level.queue, level.binding) for level in found.levels] == [("root.a", True), ("root", False)]
+    assert [(level.queue, level.binding) for level in found.levels] == [
+        ("root.a", True),
+        ("root", False),
+    ]
     assert found.unblock[0] == "2 vcore less use in root.a, or as much more maximum"
     assert [one.text for one in found.history] == ["submitted"]
 
@@ -84,7 +100,10 @@ def test_a_full_cluster_names_the_nearest_node_and_the_laws_that_spare():
     cluster.step(40_000)
     found = explain_ask(cluster.engine, "p1")
     assert found.summary == "No node has room; the nearest, n1, lacks 2 vcore."
-    assert {note.code for note in found.passed_over if note.subject.startswith("t")} <= {"law2", "law5"}
+    assert {note.code for note in found.passed_over if note.subject.startswith("t")} <= {
+        "law2",
+        "law5",
+    }
     assert all(note.sentence for note in found.passed_over)
 
 
@@ -117,13 +136,16 @@ def test_an_ask_of_a_paused_application_hears_until_when_and_why():
     history = mentions("small", cluster.steps)
     found = explain_ask(cluster.engine, "small", history)
     assert (
-        found.summary == f"Application x is paused until {pause}: 2 of its asks fit on no node (application.unschedasks.backoff)."
+        found.summary
+        == f"Application x is paused until {pause}: 2 of its asks fit on no node (application.unschedasks.backoff)."
     )
     assert found.unblock == (
         f"the end of the pause of x at {pause}",
         "preemption is tried from 2026-01-01T00:00:30.003Z on (preemption.delay)",
     )
-    assert [(row["application"], row["paused_until"]) for row in apps(cluster.engine.state)] == [("x", START + 30_002)]
+    assert [(row["application"], row["paused_until"]) for row in apps(cluster.engine.state)] == [
+        ("x", START + 30_002)
+    ]
     cluster.step(1, v.NodeRegistered(node="n2", capacity={"vcore": 90_000}))
     assert explain_ask(cluster.engine, "a1").summary == (
         f"Application x is paused until {pause}: its asks had no room, now they have (application.unschedasks.backoff)."
@@ -146,7 +168,9 @@ def test_young_asks_hear_when_preemption_is_tried():
         cluster.ask(f"t{number}", "root.test")
     cluster.ask("p1", "root.prod")
     found = explain_ask(cluster.engine, "p1")
-    assert "preemption is tried from 2026-01-01T00:00:30.005Z on (preemption.delay)" in found.unblock
+    assert (
+        "preemption is tried from 2026-01-01T00:00:30.005Z on (preemption.delay)" in found.unblock
+    )
 
 
 def test_a_preemption_is_decided_again_with_shares_before_and_after():
@@ -156,7 +180,12 @@ def test_a_preemption_is_decided_again_with_shares_before_and_after():
         cluster.ask(f"t{number}", "root.test", allow_preemption=number != 3)
     cluster.ask("p1", "root.prod")
     cluster.step(31_000)
-    event = next(event for step in cluster.steps for event in step.events if isinstance(event, v.PreemptionDecided))
+    event = next(
+        event
+        for step in cluster.steps
+        for event in step.events
+        if isinstance(event, v.PreemptionDecided)
+    )
     engine = Engine()
     for step in cluster.steps:
         if event in step.events:
@@ -167,7 +196,9 @@ def test_a_preemption_is_decided_again_with_shares_before_and_after():
     assert found.identical
     assert (found.for_ask, found.for_queue, found.algorithm) == ("p1", "root.prod", "guarantee")
     assert [victim.id for victim in found.victims] == ["t2"]
-    shares = {(one.queue, one.resource): (one.guaranteed, one.before, one.after) for one in found.shares}
+    shares = {
+        (one.queue, one.resource): (one.guaranteed, one.before, one.after) for one in found.shares
+    }
     assert shares["root.prod", "vcore"] == (4000, 0, 2000)
     assert shares["root.test", "vcore"] == (2000, 8000, 6000)
     explained = explain_allocation(cluster.engine, "t2", mentions("t2", cluster.steps))
@@ -184,12 +215,16 @@ def test_a_plan_does_not_look_behind_the_end_of_a_pause():
     """An ask with room, of a paused application, would not run at once; one of another application would."""
     cluster = Cluster(queue("batch", application_unschedasks_backoff="2"), capacity=4000)
     for name in ("a1", "a2"):
-        large = v.AskSubmitted(ask=name, application="x", queue="root.batch", resources={"vcore": 8000})
+        large = v.AskSubmitted(
+            ask=name, application="x", queue="root.batch", resources={"vcore": 8000}
+        )
         cluster.step(1, large)
     assert "x" in cluster.engine.state.paused
 
     def planned(application):
-        ask = v.AskSubmitted(ask="new", application=application, queue="root.batch", resources={"vcore": 1000})
+        ask = v.AskSubmitted(
+            ask="new", application=application, queue="root.batch", resources={"vcore": 1000}
+        )
         return plan_ask(cluster.engine, ask)
 
     assert planned("x").outcome == "waits"
@@ -225,7 +260,9 @@ def test_every_code_that_a_policy_notes_has_a_sentence():
     used: dict[str, str] = {}
     for path in (ROOT / "evsched" / "core").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        for code in re.findall(r"tracer\.note\(\s*[^,()]+(?:\([^)]*\))?,\s*\"([a-zA-Z0-9-]+)\"", text):
+        for code in re.findall(
+            r"tracer\.note\(\s*[^,()]+(?:\([^)]*\))?,\s*\"([a-zA-Z0-9-]+)\"", text
+        ):
             used[code] = path.name
     assert len(used) >= 8
     missing = {code: name for code, name in used.items() if code not in SENTENCES}

@@ -8,10 +8,10 @@ from events import vocabulary as v
 from events.chain import Head, Step
 from evsched.config import load_texts
 from evsched.core.engine import Engine
-from replays.explain import copy, explain_allocation, explain_ask
-from replays.explain_decision import explain_decision, spared_in
-from replays.mentions import mentions
-from replays.planning import plan_ask
+from replays.explaining.decision import explain_decision, spared_in
+from replays.explaining.explain import copy, explain_allocation, explain_ask
+from replays.explaining.plan import plan_ask
+from replays.history.mentions import mentions
 
 LOCAL = "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {{name: l, namespace: n}}\nspec: {{{}}}\n"
 FAIR = "---\napiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nfairSharing: {enable: true}\n"
@@ -52,7 +52,9 @@ class World:
         number = len(self.steps) + 1
         events = self.engine.step(number * 1000, [v.Proposal(input=one) for one in inputs])
         assert not [event for event in events if isinstance(event, v.InputRejected)]
-        head = Head(next_seq=events[-1].seq + 1, time=number * 1000, frame=number, hash="h", position=number)
+        head = Head(
+            next_seq=events[-1].seq + 1, time=number * 1000, frame=number, hash="h", position=number
+        )
         self.steps.append(Step(head, number * 1000, True, events))
         return events
 
@@ -135,13 +137,22 @@ def test_fair_sharing_shows_the_shares_that_spared_somebody():
         world.happen(ask(name, "b"))
     world.happen(ask("b5", "b"))
     found = world.explained("b5")
-    assert [(one.queue, one.before, one.after) for one in found.shares] == [("a", 223, 223), ("b", 112, 223)]
+    assert [(one.queue, one.before, one.after) for one in found.shares] == [
+        ("a", 223, 223),
+        ("b", 112, 223),
+    ]
     spared = {note.subject: note.sentence for note in found.passed_over}
-    assert spared["a5"] == "fair sharing spares it: b would have share 223, a has 223, without it 112"
+    assert (
+        spared["a5"] == "fair sharing spares it: b would have share 223, a has 223, without it 112"
+    )
     world.happen(ask("c1", "c"))
     decision = world.decision(v.PreemptionDecided)
     assert [(one.id, one.reason) for one in decision.victims] == [("a5", "InCohortReclamation")]
-    assert [(one.queue, one.before, one.after) for one in decision.fair] == [("a", 223, 112), ("b", 112, 112), ("c", 0, 0)]
+    assert [(one.queue, one.before, one.after) for one in decision.fair] == [
+        ("a", 223, 112),
+        ("b", 112, 112),
+        ("c", 0, 0),
+    ]
     assert [(one.queue, one.before, one.after, one.quota) for one in decision.shares] == [
         ("c", 0, 1000, 3000), ("a", 5000, 4000, 3000),
     ]  # fmt: skip
@@ -158,7 +169,10 @@ def test_who_has_to_go_with_its_queue_is_told_that_it_is_stopped():
     world.configure(queue("a", more="stopPolicy: HoldAndDrain"))
     found = explain_allocation(world.engine, "x", mentions("x", world.steps))
     assert found.status == "leaving"
-    assert found.summary == "It runs on its quota and was told to go at 1970-01-01T00:00:03Z (ClusterQueueStopped)."
+    assert (
+        found.summary
+        == "It runs on its quota and was told to go at 1970-01-01T00:00:03Z (ClusterQueueStopped)."
+    )
     assert found.history[-1].text == "told to go: ClusterQueueStopped"
 
 
@@ -167,7 +181,10 @@ def test_a_workload_whose_queue_left_the_configuration_is_told_so():
     world = World(queue("a", more="stopPolicy: Hold"), queue("b"))
     world.happen(ask("x"))
     world.configure(queue("b"))
-    assert world.explained("x").summary == "ClusterQueue a is no longer in the configuration; it admits nobody."
+    assert (
+        world.explained("x").summary
+        == "ClusterQueue a is no longer in the configuration; it admits nobody."
+    )
 
 
 def test_a_plan_names_flavors_and_podsets():
@@ -175,6 +192,12 @@ def test_a_plan_names_flavors_and_podsets():
     world = World(queue("a", flavors=TWO))
     world.happen(ask("y", cpu=2000))
     assert plan_ask(world.engine, ask("x")).summary == "It would be admitted (cpu from steady)."
-    podsets = (v.PodSet(name="driver", resources={"cpu": 1000}), v.PodSet(name="workers", resources={"cpu": 2000}))
+    podsets = (
+        v.PodSet(name="driver", resources={"cpu": 1000}),
+        v.PodSet(name="workers", resources={"cpu": 2000}),
+    )
     planned = plan_ask(world.engine, v.AskSubmitted(ask="x", queue="a", podsets=podsets))
-    assert planned.summary == "It would be admitted (driver: cpu from steady, workers: cpu from steady)."
+    assert (
+        planned.summary
+        == "It would be admitted (driver: cpu from steady, workers: cpu from steady)."
+    )

@@ -12,10 +12,10 @@ from events import vocabulary as v
 from events.errors import LogDamaged
 from evsched.core import snapshot
 from evsched.core.engine import Engine
-from replays.history import History, apply_step
-from replays.moments import Moment, parse_moment
-from replays.snapshots import Header, SnapshotStore
-from replays.verify import verify_log
+from evsched.snapshots.store import Header, SnapshotStore
+from replays.checking.verify import verify_log
+from replays.history.moments import Moment, parse_moment
+from replays.history.rebuild import History, apply_step
 from tests.core.histories import START, configurations, histories
 from tests.examples import examples
 from tests.replays.logs import LOG_ID, read, sealed, story, taken, written
@@ -27,12 +27,16 @@ def keep(store, steps, every):
     for number, step in enumerate(steps, 1):
         apply_step(engine, step)
         if number % every == 0:
-            store.save(Header(head=step.head, digest=engine.state.digest()), snapshot.encode(engine.state))
+            store.save(
+                Header(head=step.head, digest=engine.state.digest()), snapshot.encode(engine.state)
+            )
 
 
 @given(configurations(), histories)
 @examples(25)
-def test_every_moment_is_the_same_with_and_without_snapshots(tmp_path_factory, configuration, history):
+def test_every_moment_is_the_same_with_and_without_snapshots(
+    tmp_path_factory, configuration, history
+):
     """By seq and by time; the digest says it all but the time, which is that of the step with the last event."""
     records = sealed(taken(configuration, history))
     steps = read(records)
@@ -47,7 +51,9 @@ def test_every_moment_is_the_same_with_and_without_snapshots(tmp_path_factory, c
         moments += [Moment(time=step.time + delta) for step in steps for delta in (-1, 0)]
         for moment in moments:
             one, other = (await plain.at(moment)).state, (await quick.at(moment)).state
-            assert (one.seq, one.time, one.digest()) == (other.seq, other.time, other.digest()), moment
+            assert (one.seq, one.time, one.digest()) == (other.seq, other.time, other.digest()), (
+                moment
+            )
             assert moment.seq is None or one.time == times[moment.seq]
 
     asyncio.run(compare())
@@ -56,7 +62,15 @@ def test_every_moment_is_the_same_with_and_without_snapshots(tmp_path_factory, c
 async def test_a_moment_means_what_it_says():
     """A seq is exact, a time is after all that happened by then, and time before the end counts from the last frame."""
     history = History(await written(sealed(story())))
-    for text, seq in [("start", 0), ("9", 9), ("end", 35), ("99", 35), ("-1s", 34), ("-24500ms", 12), ("-1h", 0)]:
+    for text, seq in [
+        ("start", 0),
+        ("9", 9),
+        ("end", 35),
+        ("99", 35),
+        ("-1s", 34),
+        ("-24500ms", 12),
+        ("-1h", 0),
+    ]:
         assert (await history.at(parse_moment(text))).state.seq == seq, text
     assert (await history.at(Moment(time=START + 999))).state.seq == 12
 
@@ -89,7 +103,14 @@ async def test_verify_starts_from_a_snapshot(tmp_path):
 async def test_a_digest_that_is_not_that_of_the_state_stops_the_reader():
     """The error says where and which."""
     forged = [
-        (time, tuple(replace(e, digest="0" * 64) if isinstance(e, v.CheckpointRecorded) else e for e in events), at)
+        (
+            time,
+            tuple(
+                replace(e, digest="0" * 64) if isinstance(e, v.CheckpointRecorded) else e
+                for e in events
+            ),
+            at,
+        )
         for time, events, at in story()
     ]
     history = History(await written(sealed(forged)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replays.moments import END, Moment, MomentInvalid, format_time, parse_moment
+from replays.history.moments import END, Moment, MomentInvalid, format_time, parse_moment
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,15 @@ import yaml
 
 from events.vocabulary import ApplicationSubmitted, AskSubmitted, NodeRegistered
 from evsched.config import from_mapping
-from replays.openb import CLASSES, TraceError, lives_ms, queues_yaml, read_nodes, read_pods, timed_inputs
+from replays.openb import (
+    CLASSES,
+    TraceError,
+    lives_ms,
+    queues_yaml,
+    read_nodes,
+    read_pods,
+    timed_inputs,
+)
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn-0,32000,1024,0,\nn-1,64000,2048,8,V100\n"
 HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
@@ -29,7 +37,11 @@ def test_a_row_becomes_amounts_in_base_units(trace):
     nodes, pods = read_nodes(trace[0]), read_pods(trace[1])
     assert nodes[0].capacity == {"vcore": 32_000, "memory": 1024 * 1024 * 1024}
     assert nodes[1].capacity == {"vcore": 64_000, "memory": 2048 * 1024 * 1024, "gpu": 8000}
-    assert {pod.name: pod.resources.get("gpu") for pod in pods} == {"p-0": None, "p-1": 460, "p-2": 8000}
+    assert {pod.name: pod.resources.get("gpu") for pod in pods} == {
+        "p-0": None,
+        "p-1": 460,
+        "p-2": 8000,
+    }
 
 
 def test_pods_come_by_time_and_live_as_recorded(trace):
@@ -44,7 +56,9 @@ def test_inputs_are_timed_and_told_apart(trace):
     """Nodes and applications first, then each pod at its compressed time; ids come from names, so that a repetition shows."""
     timed = timed_inputs(read_nodes(trace[0]), read_pods(trace[1]), 100)
     kinds = [type(one.input) for one in timed]
-    assert kinds == [NodeRegistered] * 2 + [ApplicationSubmitted] * len(CLASSES) + [AskSubmitted] * 3
+    assert (
+        kinds == [NodeRegistered] * 2 + [ApplicationSubmitted] * len(CLASSES) + [AskSubmitted] * 3
+    )
     assert [one.at_ms for one in timed if isinstance(one.input, AskSubmitted)] == [500, 1000, 1000]
     assert len({one.input.proposal for one in timed}) == len(timed)
     asks = {one.input.ask: one.input for one in timed if isinstance(one.input, AskSubmitted)}
@@ -63,14 +77,21 @@ def test_the_queues_that_fit_the_trace_are_a_valid_configuration(trace):
     (configuration,) = from_mapping("yunikorn", yaml.safe_load(queues_yaml(read_nodes(trace[0]))))
     leaves = {queue.name: queue for queue in configuration.root.queues}
     assert {f"root.{name}" for name in leaves} == {one.queue for one in CLASSES.values()}
-    assert leaves["latency-sensitive"].guaranteed == {"vcore": 62_400, "memory": 2_093_796_556, "gpu": 5200}
+    assert leaves["latency-sensitive"].guaranteed == {
+        "vcore": 62_400,
+        "memory": 2_093_796_556,
+        "gpu": 5200,
+    }
     assert leaves["best-effort"].guaranteed is None
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (HEAD + "p,x,1,0,0,,LS,Running,0,1,0\n", ":2: cpu_milli: found 'x', expected a whole number"),
+        (
+            HEAD + "p,x,1,0,0,,LS,Running,0,1,0\n",
+            ":2: cpu_milli: found 'x', expected a whole number",
+        ),
         (HEAD + "p,-1,1,0,0,,LS,Running,0,1,0\n", "cpu_milli: found '-1'"),
         (HEAD + "p,1,1,0,0,,Gold,Running,0,1,0\n", "qos: found 'Gold'"),
         (HEAD + "p,1,99999999999999999,0,0,,LS,Running,0,1,0\n", "memory_mib"),

@@ -5,16 +5,24 @@ from __future__ import annotations
 import pytest
 
 from events.streams import open_log
-from replays.checking import check_log
-from replays.history import History
+from replays.checking.chain_check import check_log
+from replays.checking.verify import verify_log
+from replays.history.rebuild import History
 from replays.recordings import INDEX, recordings, versions
-from replays.verify import verify_log
 
 RECORDED = [(folder, one) for folder in versions() for one in recordings(folder)]
-SEEDS = {"cross_queue_preemption", "kueue_preemption", "preemption_design", "priority_scheduling", "quota_enforcement"}
+SEEDS = {
+    "cross_queue_preemption",
+    "kueue_preemption",
+    "preemption_design",
+    "priority_scheduling",
+    "quota_enforcement",
+}
 
 
-@pytest.mark.parametrize(("folder", "recording"), RECORDED, ids=[f"{folder.name}/{one.file}" for folder, one in RECORDED])
+@pytest.mark.parametrize(
+    ("folder", "recording"), RECORDED, ids=[f"{folder.name}/{one.file}" for folder, one in RECORDED]
+)
 async def test_a_recording_verifies_and_ends_in_its_state(folder, recording):
     """Every hash, every decision, and the digest of the end.
 

@@ -5,9 +5,13 @@ import json
 
 import pytest
 
-from replays.scenario import ScenarioError, parse_scenario, read_scenario, seconds_to_ms
+from replays.scenarios.scenario import ScenarioError, parse_scenario, read_scenario, seconds_to_ms
 
-MINIMAL = {"scenario": 1, "name": "n", "config": {"format": "yunikorn", "queues": {"partitions": []}}}
+MINIMAL = {
+    "scenario": 1,
+    "name": "n",
+    "config": {"format": "yunikorn", "queues": {"partitions": []}},
+}
 
 
 def parsed(**more):
@@ -40,12 +44,28 @@ def test_what_was_observed_may_carry_diagnostics():
         ({"scenario": 2}, "$.scenario", "Invalid enum value 2"),
         ({"config": {"format": "slurm", "queues": {}}}, "$.config.format", "slurm"),
         ({"config": {"format": "kueue", "queues": {}}}, "$.config", "objects"),
-        ({"config": {"format": "kueue", "objects": [], "queues": {}}}, "$.config", "found `queues`"),
-        ({"nodes": [{"name": "n", "capacity": {"vcore": -1}}]}, "$.nodes[0].capacity.vcore", ">= 0"),
-        ({"nodes": [{"name": "n", "capacity": {"vcore": 2**60}}]}, "$.nodes[0].capacity", "<= 9007199254740992"),
+        (
+            {"config": {"format": "kueue", "objects": [], "queues": {}}},
+            "$.config",
+            "found `queues`",
+        ),
+        (
+            {"nodes": [{"name": "n", "capacity": {"vcore": -1}}]},
+            "$.nodes[0].capacity.vcore",
+            ">= 0",
+        ),
+        (
+            {"nodes": [{"name": "n", "capacity": {"vcore": 2**60}}]},
+            "$.nodes[0].capacity",
+            "<= 9007199254740992",
+        ),
         ({"pending": [{"id": "a", "priorty": 3}]}, "$.pending[0]", "priorty"),
         ({"pending": [{"id": "a", "priority": 2**31}]}, "$.pending[0].priority", "2147483647"),
-        ({"pending": [{"id": "a", "application": "x" * 254}]}, "$.pending[0].application", "<= 253"),
+        (
+            {"pending": [{"id": "a", "application": "x" * 254}]},
+            "$.pending[0].application",
+            "<= 253",
+        ),
         ({"running": [{"id": "a", "node": 7}]}, "$.running[0].node", "str"),
         ({"steps": [{"advance": "soon"}]}, "$.steps[0]", "expected a duration"),
         ({"steps": [{"advance": "-1s"}]}, "$.steps[0]", "0s or more"),
@@ -77,7 +97,9 @@ def test_what_is_no_scenario_at_all_is_refused(data):
 
 def test_yaml_keeps_times_as_text_and_refuses_double_keys():
     """A time without quotes is a time in YAML; a key that stands twice would hide one of its values."""
-    text = b"scenario: 1\nname: n\nstart: 2026-01-01T00:00:01Z\nconfig: {format: kueue, objects: []}\n"
+    text = (
+        b"scenario: 1\nname: n\nstart: 2026-01-01T00:00:01Z\nconfig: {format: kueue, objects: []}\n"
+    )
     assert parse_scenario(text, "file.yaml", is_yaml=True).start_ms == 1_767_225_601_000
     with pytest.raises(ScenarioError, match="'name' stands twice"):
         parse_scenario(text + b"name: again\n", "file.yaml", is_yaml=True)
@@ -97,14 +119,24 @@ def test_the_name_of_a_file_says_how_it_is_read(tmp_path):
 
 def test_seconds_become_whole_milliseconds():
     """Fractions of a second are allowed in a file, and rounded once."""
-    assert [seconds_to_ms(seconds) for seconds in (-600, 0.0005, 1.25, -0.001)] == [-600_000, 0, 1250, -1]
+    assert [seconds_to_ms(seconds) for seconds in (-600, 0.0005, 1.25, -0.001)] == [
+        -600_000,
+        0,
+        1250,
+        -1,
+    ]
     with pytest.raises(ScenarioError):
-        parse_scenario(json.dumps(MINIMAL | {"pending": [{"id": "a", "created": 1e300}]}).encode(), "f")
+        parse_scenario(
+            json.dumps(MINIMAL | {"pending": [{"id": "a", "created": 1e300}]}).encode(), "f"
+        )
 
 
 def test_given_flavors_ask_for_the_search_alone():
     """Without a single cycle, an ask that brings its flavors wants nothing but victims."""
-    kueue = {"config": {"format": "kueue", "objects": []}, "pending": [{"id": "a", "queue": "q", "flavors": {"cpu": "x"}}]}
+    kueue = {
+        "config": {"format": "kueue", "objects": []},
+        "pending": [{"id": "a", "queue": "q", "flavors": {"cpu": "x"}}],
+    }
     assert parsed(**kueue).search_only
     assert not parsed(**kueue, steps=[{"cycle": 1}]).search_only
     podsets = [{"name": "p", "resources": {"cpu": 1}, "flavors": {"cpu": "x"}}]

@@ -5,12 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from replays.compare import differences
-from replays.scenario import ScenarioError, parse_scenario, read_scenario
-from replays.simulate import Simulation, simulate
+from replays.scenarios.compare import differences
+from replays.scenarios.scenario import ScenarioError, parse_scenario, read_scenario
+from replays.scenarios.simulate import Simulation, simulate
 
 OWN = sorted((Path(__file__).resolve().parents[1] / "scenarios").glob("*.yaml"))
-QUEUES = {"partitions": [{"name": "default", "queues": [{"name": "root", "submitacl": "*", "queues": [{"name": "a"}]}]}]}
+QUEUES = {
+    "partitions": [
+        {
+            "name": "default",
+            "queues": [{"name": "root", "submitacl": "*", "queues": [{"name": "a"}]}],
+        }
+    ]
+}
 BASE = {
     "scenario": 1,
     "name": "base",
@@ -48,16 +55,26 @@ def test_scenarios_with_known_answers_come_out_as_they_say(shared_case):
 def test_an_ask_is_bound_at_once_and_named_in_seconds():
     """Second 0 is a whole number; what is bound waits no longer."""
     document = simulate(scenario(pending=[ASK]))
-    assert decided(document, "AllocationBound") == [{"at": 0, "type": "AllocationBound", "ask": "one", "node": "n"}]
+    assert decided(document, "AllocationBound") == [
+        {"at": 0, "type": "AllocationBound", "ask": "one", "node": "n"}
+    ]
     assert document["pending"] == []
     assert len(document["digest"]) == 64
 
 
 def test_steps_happen_in_order_on_a_virtual_clock():
     """What is submitted later is decided later, to the millisecond; what ends makes room."""
-    steps = [{"submit": [ASK | {"id": "two"}]}, {"advance": "1s500ms"}, {"release": ["one"]}, {"withdraw": ["three"]}]
+    steps = [
+        {"submit": [ASK | {"id": "two"}]},
+        {"advance": "1s500ms"},
+        {"release": ["one"]},
+        {"withdraw": ["three"]},
+    ]
     document = simulate(scenario(pending=[ASK], steps=steps))
-    assert [(one["at"], one["ask"]) for one in decided(document, "AllocationBound")] == [(0, "one"), (1.5, "two")]
+    assert [(one["at"], one["ask"]) for one in decided(document, "AllocationBound")] == [
+        (0, "one"),
+        (1.5, "two"),
+    ]
     assert [one["code"] for one in decided(document, "InputRejected")] == ["unknown"]
 
 
@@ -79,7 +96,13 @@ def test_nodes_come_change_and_go():
 
 def test_a_restart_changes_nothing():
     """The events' written form holds everything: the same decisions and the same digest as without the restart."""
-    steps = [{"advance": "5s"}, {"submit": [ASK | {"id": "two"}]}, {"advance": "5s"}, {"release": ["one"]}, {"advance": "1s"}]
+    steps = [
+        {"advance": "5s"},
+        {"submit": [ASK | {"id": "two"}]},
+        {"advance": "5s"},
+        {"release": ["one"]},
+        {"advance": "1s"},
+    ]
     plain = simulate(scenario(pending=[ASK], steps=steps))
     for place in range(len(steps) + 1):
         restarted = [*steps[:place], {"restart": True}, *steps[place:]]
@@ -98,6 +121,11 @@ def test_a_configuration_that_is_not_valid_refuses_the_file():
     for more in ({"config": broken}, {"steps": [{"config": broken}]}):
         with pytest.raises(ScenarioError, match="queus"):
             simulate(scenario(**more))
-    two = {"format": "yunikorn", "queues": {"partitions": [*QUEUES["partitions"], {**QUEUES["partitions"][0], "name": "gpu"}]}}
+    two = {
+        "format": "yunikorn",
+        "queues": {
+            "partitions": [*QUEUES["partitions"], {**QUEUES["partitions"][0], "name": "gpu"}]
+        },
+    }
     with pytest.raises(ScenarioError, match="expected one"):
         simulate(scenario(config=two))

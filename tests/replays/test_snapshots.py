@@ -11,8 +11,8 @@ from events import vocabulary as v
 from events.chain import Head
 from evsched.core import snapshot
 from evsched.core.engine import Engine
-from replays.disk import Disk
-from replays.snapshots import Header, SnapshotDamaged, SnapshotStore, unpack
+from evsched.snapshots.disk import Disk
+from evsched.snapshots.store import Header, SnapshotDamaged, SnapshotStore, unpack
 
 LOG = "log-1"
 
@@ -20,11 +20,20 @@ LOG = "log-1"
 def saved(store: SnapshotStore, seq: int, log_id: str = LOG):
     """Save a snapshot of a small state as if it stood at ``seq``; return its path."""
     engine = Engine()
-    engine.step(1000 + seq, [v.Proposal(input=v.NodeRegistered(node=f"n{seq}", capacity={"vcore": 8000}))])
+    engine.step(
+        1000 + seq, [v.Proposal(input=v.NodeRegistered(node=f"n{seq}", capacity={"vcore": 8000}))]
+    )
     data = snapshot.encode(engine.state)
     header = Header(
         head=Head(
-            log_id=log_id, frame=seq, hash=f"{seq:032x}", position=seq, term=1, leader="l", time=1000 + seq, next_seq=seq + 1
+            log_id=log_id,
+            frame=seq,
+            hash=f"{seq:032x}",
+            position=seq,
+            term=1,
+            leader="l",
+            time=1000 + seq,
+            next_seq=seq + 1,
         ),
         digest=engine.state.digest(),
     )
@@ -49,7 +58,10 @@ class MortalDisk(Disk):
             self.acts += 1
             if self.acts > self.lives:
                 if name == "write" and self.acts == self.lives + 1:
-                    return lambda descriptor, data: (Disk.write(self, descriptor, data[: len(data) // 2]), _die())
+                    return lambda descriptor, data: (
+                        Disk.write(self, descriptor, data[: len(data) // 2]),
+                        _die(),
+                    )
                 _die()
         return super().__getattribute__(name)
 
@@ -139,4 +151,6 @@ def test_a_snapshot_of_another_log_is_passed_over(tmp_path):
     store = SnapshotStore(tmp_path, warnings.append)
     saved(store, 10, log_id="other")
     assert list(store.usable(LOG)) == []
-    assert warnings == ["snapshot 10-0000000000000000000000000000000a.snapshot: is of log other, expected log-1"]
+    assert warnings == [
+        "snapshot 10-0000000000000000000000000000000a.snapshot: is of log other, expected log-1"
+    ]

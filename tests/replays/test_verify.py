@@ -17,10 +17,10 @@ from events.frame import decode_frame, encode_event, encode_frame
 from events.streams.protocols import Heartbeat, Record
 from evsched.core import snapshot
 from evsched.core.engine import Engine
-from replays.history import History
-from replays.moments import Moment
-from replays.steps import is_proposed
-from replays.verify import verify, verify_log
+from replays.checking.verify import verify, verify_log
+from replays.history.moments import Moment
+from replays.history.rebuild import History
+from replays.history.steps import is_proposed
 from tests.core.histories import configurations, histories
 from tests.examples import examples
 from tests.replays.logs import read, sealed, story, taken, written
@@ -32,7 +32,7 @@ def steps():
     return story()
 
 
-# ------------------------------------------------------------------------------------------------------- untouched logs
+# ----------------------------------------------------------------------------------- untouched logs
 
 
 @given(configurations(), histories)
@@ -51,7 +51,7 @@ def test_an_untouched_log_has_no_difference_from_any_frame_on(configuration, his
 
 HASHES = """
 from tests.replays.logs import read, sealed, story
-from replays.verify import verify
+from replays.checking.verify import verify
 from evsched.core.engine import Engine
 records = sealed(story())
 assert verify(Engine(), read(records)) is None
@@ -64,12 +64,18 @@ def test_another_hash_seed_writes_the_same_log_and_finds_nothing(steps):
     expected = sealed(steps)[-1].data.hex()
     for seed in ("1", "4711"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
-        said = subprocess.run([sys.executable, "-c", HASHES], env=environment, capture_output=True, text=True, check=False)
+        said = subprocess.run(
+            [sys.executable, "-c", HASHES],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert said.returncode == 0, said.stderr
         assert said.stdout.strip() == expected
 
 
-# ----------------------------------------------------------------------------------------- changes that were covered up
+# --------------------------------------------------------------------- changes that were covered up
 
 
 def is_fact(event):
@@ -99,15 +105,27 @@ def removals(steps):
     for index, (time, events, inbox_next) in enumerate(steps):
         for place, event in enumerate(events):
             rest = (time, events[:place] + events[place + 1 :], inbox_next)
-            yield f"removed {event.seq}", event, renumbered([*steps[:index], rest, *steps[index + 1 :]])
+            yield (
+                f"removed {event.seq}",
+                event,
+                renumbered([*steps[:index], rest, *steps[index + 1 :]]),
+            )
 
 
 def additions(steps):
     """Yield each event told twice."""
     for index, (time, events, inbox_next) in enumerate(steps):
         for place, event in enumerate(events):
-            twice = (time, (*events[: place + 1], replace(event, seq=10**6), *events[place + 1 :]), inbox_next)
-            yield f"added after {event.seq}", event, renumbered([*steps[:index], twice, *steps[index + 1 :]])
+            twice = (
+                time,
+                (*events[: place + 1], replace(event, seq=10**6), *events[place + 1 :]),
+                inbox_next,
+            )
+            yield (
+                f"added after {event.seq}",
+                event,
+                renumbered([*steps[:index], twice, *steps[index + 1 :]]),
+            )
 
 
 def swaps(steps):
@@ -149,7 +167,11 @@ def alterations(steps):
                         continue
                     forged = replace(event, **{field: value})
                     new = (time, (*events[:place], forged, *events[place + 1 :]), inbox_next)
-                    yield f"altered {field} of {event.seq}", event, [*steps[:index], new, *steps[index + 1 :]]
+                    yield (
+                        f"altered {field} of {event.seq}",
+                        event,
+                        [*steps[:index], new, *steps[index + 1 :]],
+                    )
 
 
 def written_again(event):
@@ -165,8 +187,9 @@ def written_again(event):
 def test_every_change_is_found_at_its_place_though_all_hashes_were_made_anew(steps, forgeries):
     """A decision that does not follow is found where it stands; an input that was exchanged, where it has a consequence.
 
-    An input whose exchange leads to the very same decisions makes another valid log: taking its steps gives exactly its events.
-    Nothing but the chain can tell it from the real one (see the next test).
+    An input whose exchange leads to the very same decisions makes another valid log: taking its
+    steps gives exactly its events. Nothing but the chain can tell it from the real one (see the
+    next test).
     """
     tried = found = 0
     untouched = sealed(steps)
@@ -190,7 +213,9 @@ def test_every_change_is_found_at_its_place_though_all_hashes_were_made_anew(ste
         if is_fact(event):
             assert difference.frame >= frame - 1, name
         else:
-            assert difference.seq in {event.seq - 1, event.seq, event.seq + 1}, f"{name}: found at {difference.seq}"
+            assert difference.seq in {event.seq - 1, event.seq, event.seq + 1}, (
+                f"{name}: found at {difference.seq}"
+            )
     assert tried > 30
     assert found > tried // 2
 
@@ -200,7 +225,9 @@ def test_a_step_that_was_left_out_whole_is_found_where_it_has_a_consequence(step
     found = []
     for index, (_, events, _) in enumerate(steps[:-1]):
         try:
-            difference = verify(Engine(), read(sealed(renumbered(steps[:index] + steps[index + 1 :]))))
+            difference = verify(
+                Engine(), read(sealed(renumbered(steps[:index] + steps[index + 1 :])))
+            )
         except LogDamaged:
             continue
         if difference is not None:
@@ -211,7 +238,7 @@ def test_a_step_that_was_left_out_whole_is_found_where_it_has_a_consequence(step
     assert len(found) >= len(steps) // 2
 
 
-# ---------------------------------------------------------------------------------------- changes that were not covered up
+# ----------------------------------------------------------------- changes that were not covered up
 
 
 async def test_every_edit_without_new_hashes_is_damage_with_its_place(steps):
@@ -229,7 +256,9 @@ async def test_every_edit_without_new_hashes_is_damage_with_its_place(steps):
         forged.append((place, records[:place] + records[place + 1 :]))
         forged.append((place, [*records[:place], record, *records[place:]]))
         if place + 1 < len(records):
-            forged.append((place, [*records[:place], records[place + 1], record, *records[place + 2 :]]))
+            forged.append(
+                (place, [*records[:place], records[place + 1], record, *records[place + 2 :]])
+            )
     for place, changed in forged:
         log = await written(changed)
         await log.heartbeat(beat)
@@ -263,17 +292,25 @@ async def test_the_first_difference_is_shown_with_the_state_around_it(steps):
 
 async def test_verifying_from_a_moment_takes_what_was_before_as_it_is(steps):
     """What differs before the moment is not looked for, what differs behind it is found."""
-    forged = [(time, tuple(replace(e, node="n9") if e.seq == 17 else e for e in events), at) for time, events, at in steps]
+    forged = [
+        (time, tuple(replace(e, node="n9") if e.seq == 17 else e for e in events), at)
+        for time, events, at in steps
+    ]
     log = await written(sealed(forged))
     assert (await verify_log(History(log))).difference.seq == 17
     behind = await verify_log(History(log), Moment(seq=12))
     assert (behind.first, behind.difference.seq) == (13, 17)
 
 
-async def test_an_input_that_was_exchanged_with_all_that_follows_is_told_by_a_hash_that_was_kept(steps):
+async def test_an_input_that_was_exchanged_with_all_that_follows_is_told_by_a_hash_that_was_kept(
+    steps,
+):
     """Another valid log; it does not contain the end that somebody wrote down."""
     kept = read(sealed(steps[:6]))[-1].head.hash
-    forged = [(time, tuple(replace(e, user="x") if e.seq == 9 else e for e in events), at) for time, events, at in steps]
+    forged = [
+        (time, tuple(replace(e, user="x") if e.seq == 9 else e for e in events), at)
+        for time, events, at in steps
+    ]
     log = await written(sealed(forged))
     assert (await verify_log(History(log))).difference is None
     outcome = await verify_log(History(log), known=[kept])
@@ -285,7 +322,9 @@ async def test_a_log_whose_tail_is_gone_is_not_the_one_its_leader_wrote(steps):
     """The heartbeat names a frame that is not there any more, or another one."""
     records = sealed(steps)
     log = await written(records[:-1])
-    await log.heartbeat(Heartbeat(leader="leader-2", term=2, time=1, number=1, head=read(records)[-1].head))
+    await log.heartbeat(
+        Heartbeat(leader="leader-2", term=2, time=1, number=1, head=read(records)[-1].head)
+    )
     outcome = await verify_log(History(log))
     assert "the tail is gone" in str(outcome.damage)
     assert outcome.difference is None

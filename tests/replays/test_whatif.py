@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
-from replays.explain import copy
-from replays.history import apply_step
-from replays.whatif import ConfigurationRefused, WhatIf, median_eviction_ms
+from replays.checking.whatif import ConfigurationRefused, WhatIf, median_eviction_ms
+from replays.explaining.explain import copy
+from replays.history.rebuild import apply_step
 from tests.core.histories import configurations, histories
 from tests.examples import examples
 from tests.replays.test_anonymise import run
@@ -38,7 +38,9 @@ def test_an_unchanged_configuration_reproduces_any_log(configuration, history):
     engine = Engine()
     for step in steps[:half]:
         apply_step(engine, step)
-    applied = [event.configuration for event in steps[half].events if type(event) is v.ConfigurationApplied]
+    applied = [
+        event.configuration for event in steps[half].events if type(event) is v.ConfigurationApplied
+    ]
     report = tried(steps, applied[-1] if applied else engine.state.configuration, half)
     assert report.identical
     assert report.changes == ()
@@ -61,7 +63,9 @@ def spec(cluster, **changes):
     """Return the configuration of a cluster with another guarantee of prod."""
     root = cluster.engine.state.configuration.root
     prod = replace(root.queues[0], **changes)
-    return replace(cluster.engine.state.configuration, root=replace(root, queues=(prod, *root.queues[1:])))
+    return replace(
+        cluster.engine.state.configuration, root=replace(root, queues=(prod, *root.queues[1:]))
+    )
 
 
 def test_without_the_guarantee_nobody_would_have_had_to_go():
@@ -70,7 +74,10 @@ def test_without_the_guarantee_nobody_would_have_had_to_go():
     report = tried(cluster.steps, spec(cluster, guaranteed=None))
     assert not report.identical
     assert report.left_out == 1
-    assert (report.recorded["root.test"].victims, report.supposed.get("root.test").victims) == (1, 0)
+    assert (report.recorded["root.test"].victims, report.supposed.get("root.test").victims) == (
+        1,
+        0,
+    )
     assert report.supposed["root.prod"].waited_ms > report.recorded["root.prod"].waited_ms
     changes = {(change.subject, change.kind): change.supposed for change in report.changes}
     assert changes["t3", "told to go"] is None

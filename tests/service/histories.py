@@ -19,8 +19,8 @@ from events.vocabulary import (
     QuotaPreemptionUnhelpful,
 )
 from evsched.core.engine import Engine
-from replays.steps import is_proposed, proposals_of
-from replays.verify import verify
+from replays.checking.verify import verify
+from replays.history.steps import is_proposed, proposals_of
 
 
 class History:
@@ -70,7 +70,9 @@ async def check(streams: Streams, acknowledged: Iterable[str] = ()) -> History:
     _each_timer_once(history)
     difference = verify(Engine(), history.steps)
     assert difference is None, f"deciding again gives something else: {difference}"
-    assert [event.term for event in history.only(LeaderStarted)] == list(range(1, len(history.only(LeaderStarted)) + 1))
+    assert [event.term for event in history.only(LeaderStarted)] == list(
+        range(1, len(history.only(LeaderStarted)) + 1)
+    )
     return history
 
 
@@ -84,10 +86,19 @@ async def _each_proposal_once(history: History, inbox: Inbox) -> None:
             batch = await inbox.read(taken, limit=min(1000, end - taken))
             proposed += batch
             taken = batch[-1].position + 1
-        answered = [one.id or (one.input.proposal if one.input is not None else "") for one in proposals_of(step)]
-        assert answered == [one.id or (one.input.proposal if one.input is not None else "") for one in proposed]
+        answered = [
+            one.id or (one.input.proposal if one.input is not None else "")
+            for one in proposals_of(step)
+        ]
+        assert answered == [
+            one.id or (one.input.proposal if one.input is not None else "") for one in proposed
+        ]
     rejected = [one for one in history.only(InputRejected) if one.code == "duplicate"]
-    accepted = Counter(one.proposal for one in history.events if is_proposed(one) and not isinstance(one, InputRejected))
+    accepted = Counter(
+        one.proposal
+        for one in history.events
+        if is_proposed(one) and not isinstance(one, InputRejected)
+    )
     doubled = [name for name, count in accepted.items() if name and count > 1]
     assert not doubled, f"accepted twice: {doubled[:3]} (and {len(rejected)} were recognised)"
 
@@ -116,12 +127,19 @@ def _each_timer_once(history: History) -> None:
                 armed[event.queue] = event.at
             elif isinstance(event, QuotaPreemptionCancelled):
                 armed.pop(event.queue, None)
-            elif isinstance(event, QuotaPreemptionDecided | QuotaPreemptionUnhelpful) and event.queue in armed:
+            elif (
+                isinstance(event, QuotaPreemptionDecided | QuotaPreemptionUnhelpful)
+                and event.queue in armed
+            ):
                 assert armed.pop(event.queue) <= step.time
     timers = history.engine.state.timers.armed.values()
-    assert sorted(f"quota:{queue}" for queue in armed) == sorted(one.id for one in timers if one.id.startswith("quota:"))
+    assert sorted(f"quota:{queue}" for queue in armed) == sorted(
+        one.id for one in timers if one.id.startswith("quota:")
+    )
 
 
 def fingerprint(history: History) -> str:
     """Return what two runs of the same simulation must have in common."""
-    return hashlib.sha256(repr([(step.time, step.decided, step.head.hash) for step in history.steps]).encode()).hexdigest()
+    return hashlib.sha256(
+        repr([(step.time, step.decided, step.head.hash) for step in history.steps]).encode()
+    ).hexdigest()

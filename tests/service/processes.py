@@ -1,7 +1,8 @@
 """Processes of a simulation: each has a clock of its own and streams that fail, hang or die with it.
 
-Every call of a stream is a place where a process can be interrupted, before it takes effect and after: killed (nothing of it ever
-happens again), paused (it goes on later and does not know), or told that nobody knows whether a write arrived.
+Every call of a stream is a place where a process can be interrupted, before it takes effect and
+after: killed (nothing of it ever happens again), paused (it goes on later and does not know), or
+told that nobody knows whether a write arrived.
 """
 
 import asyncio
@@ -29,7 +30,9 @@ class Process:
         lose: Probability that an append is answered by `OutcomeUnknown`, arrived or not.
     """
 
-    def __init__(self, store: MemoryStore, seed: int = 0, pace: Pace | None = None, **options) -> None:
+    def __init__(
+        self, store: MemoryStore, seed: int = 0, pace: Pace | None = None, **options
+    ) -> None:
         self.clock = VirtualClock()
         self.alive = True
         self.paused = False
@@ -48,7 +51,9 @@ class Process:
         async def pause(lost: int) -> None:
             await asyncio.sleep(self._random.uniform(0.02, 0.1) * lost)
 
-        return Surroundings(now=self.clock.now, new_id=lambda: f"{self._random.getrandbits(128):032x}", pause=pause)
+        return Surroundings(
+            now=self.clock.now, new_id=lambda: f"{self._random.getrandbits(128):032x}", pause=pause
+        )
 
     async def reach(self, *, write: bool = False) -> None:
         """Come to a place where the process can be interrupted."""

@@ -30,7 +30,14 @@ class Running:
     ) -> None:
         self.ready_file = folder / f"{name}.ready"
         self.errors = folder / f"{name}.log"
-        own = ["--ready-file", str(self.ready_file), "--snapshots", str(folder / "snapshots"), "--log-format", "json"]
+        own = [
+            "--ready-file",
+            str(self.ready_file),
+            "--snapshots",
+            str(folder / "snapshots"),
+            "--log-format",
+            "json",
+        ]
         own += ["--verbose"] if verbose else []
         self._command = [str(EVSCHED), *arguments, *(own if arguments[0] == "run" else [])]
         self._environment = {**os.environ, **(environment or {})}
@@ -40,7 +47,11 @@ class Running:
         """Start it, or start it again."""
         with self.errors.open("ab") as errors:
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=self._environment
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                env=self._environment,
             )
         return self
 
@@ -72,7 +83,10 @@ class Running:
     def roles(self) -> dict[int, str]:
         """Return what it says it is, by cluster partition; empty while it is not ready."""
         try:
-            return {one["partition"]: one["role"] for one in json.loads(self.ready_file.read_text())["partitions"]}
+            return {
+                one["partition"]: one["role"]
+                for one in json.loads(self.ready_file.read_text())["partitions"]
+            }
         except FileNotFoundError:
             return {}
 

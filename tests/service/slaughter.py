@@ -1,8 +1,9 @@
 """Forks leaders over a SQLite file and kills them with SIGKILL at random instants, while another process proposes.
 
-``python -m tests.service.slaughter FOLDER KILLS SEED``. Forking spares each leader the start of Python, so that hundreds of them
-die in a minute. Every leader writes the hash of each step it believes to be in the log to ``FOLDER/acknowledged``. The producer
-goes on until it is told to stop (SIGTERM).
+``python -m tests.service.slaughter FOLDER KILLS SEED``. Forking spares each leader the start of
+Python, so that hundreds of them die in a minute. Every leader writes the hash of each step it
+believes to be in the log to ``FOLDER/acknowledged``. The producer goes on until it is told to stop
+(SIGTERM).
 """
 
 import asyncio
@@ -53,7 +54,9 @@ async def lead(url: str, folder: Path) -> None:
     """Be a member until killed, or until told to stop."""
     async with open_streams(url) as streams:
         pace = Pace(beat=LEASE_S / 4, lease=LEASE_S, checkpoint_every=100)
-        member = Member(streams, SystemClock(), pace=pace, snapshots=Snapshots(folder / "snapshots", every=500))
+        member = Member(
+            streams, SystemClock(), pace=pace, snapshots=Snapshots(folder / "snapshots", every=500)
+        )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, member.stop)
         await member.run()
 

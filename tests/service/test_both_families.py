@@ -20,7 +20,7 @@ from events.streams import Leadership, open_streams
 from events.streams.leadership import Surroundings
 from events.streams.reading import read_steps
 from evsched.core.engine import Engine
-from replays.verify import verify
+from replays.checking.verify import verify
 
 START, DELAY = 1_767_225_600_000, 60_000
 
@@ -37,8 +37,12 @@ class Leader:
         async def pause(lost):
             await asyncio.sleep(0)
 
-        world = Surroundings(now=lambda: now, new_id=lambda: f"{self.streams.log.partition}-{self.term}", pause=pause)
-        self.leadership = await Leadership.acquire(self.streams.log, ChainReader(), self._apply, world)
+        world = Surroundings(
+            now=lambda: now, new_id=lambda: f"{self.streams.log.partition}-{self.term}", pause=pause
+        )
+        self.leadership = await Leadership.acquire(
+            self.streams.log, ChainReader(), self._apply, world
+        )
 
     def _apply(self, step):
         for event in step.events:
@@ -50,12 +54,16 @@ class Leader:
         found = await self.streams.inbox.read(self.leadership.head.inbox_next)
         until = found[-1].position + 1 if found else self.leadership.head.inbox_next
         events = self.engine.step(now, found)
-        await self.leadership.append_step(events, time=self.leadership.stamp(now), decided=True, inbox_next=until)
+        await self.leadership.append_step(
+            events, time=self.leadership.stamp(now), decided=True, inbox_next=until
+        )
         return events
 
     async def steps(self):
         """Return all steps of the log."""
-        return [step async for batch in read_steps(self.streams.log, ChainReader()) for step in batch]
+        return [
+            step async for batch in read_steps(self.streams.log, ChainReader()) for step in batch
+        ]
 
 
 def manifests(nominal):
@@ -68,18 +76,30 @@ def manifests(nominal):
             reclaim_within_cohort="Any", accepts_all_namespaces=True, quota_preemption_delay_ms=DELAY,
         )  # fmt: skip
 
-    return KueueSpec(flavors=(FlavorSpec(name="f"),), cluster_queues=(queue("lab", 4), queue("web", nominal)))
+    return KueueSpec(
+        flavors=(FlavorSpec(name="f"),), cluster_queues=(queue("lab", 4), queue("web", nominal))
+    )
 
 
 def queues(maximum):
     """Return two queues of a node; test may use this many cores."""
     prod = QueueSpec(name="prod", guaranteed={"vcore": 4000}, properties={"preemption.delay": "1s"})
-    test = QueueSpec(name="test", maximum={"vcore": maximum * 1000}, properties={"quota.preemption.delay": "60s"})
-    return YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(prod, test)), quota_preemption_enabled=True)
+    test = QueueSpec(
+        name="test", maximum={"vcore": maximum * 1000}, properties={"quota.preemption.delay": "60s"}
+    )
+    return YunikornSpec(
+        root=QueueSpec(name="root", parent=True, queues=(prod, test)), quota_preemption_enabled=True
+    )
 
 
 FAMILIES = {
-    0: (queues, "root.test", "root.prod", "vcore", [v.NodeRegistered(node="n1", capacity={"vcore": 10_000})]),
+    0: (
+        queues,
+        "root.test",
+        "root.prod",
+        "vcore",
+        [v.NodeRegistered(node="n1", capacity={"vcore": 10_000})],
+    ),
     1: (manifests, "web", "lab", "cpu", []),
 }
 """For each cluster partition: its configuration by the cores of the weaker side, both sides, the resource, what else there is."""
@@ -94,10 +114,18 @@ async def preempted(leader, family):
     """Let the weaker side take everything and the stronger one reclaim; return the decision."""
     spec, weak, strong, resource, more = family
     asks = [asked(f"w{number}", weak, resource) for number in range(5)]
-    await leader.happen(START, v.ConfigurationApplied(configuration=spec(10 if more else 6)), *more, *asks)
-    found = [*await leader.happen(START + 1000, asked("s1", strong, resource)), *await leader.happen(START + 3000)]
+    await leader.happen(
+        START, v.ConfigurationApplied(configuration=spec(10 if more else 6)), *more, *asks
+    )
+    found = [
+        *await leader.happen(START + 1000, asked("s1", strong, resource)),
+        *await leader.happen(START + 3000),
+    ]
     (decided,) = (event for event in found if isinstance(event, v.PreemptionDecided))
-    await leader.happen(START + 4000, *(v.AllocationReleased(allocation=one.id, reason="preempted") for one in decided.victims))
+    await leader.happen(
+        START + 4000,
+        *(v.AllocationReleased(allocation=one.id, reason="preempted") for one in decided.victims),
+    )
     assert "s1" in leader.engine.state.allocations
     return decided
 
@@ -113,7 +141,9 @@ async def test_each_partition_keeps_its_family_across_a_restart(kind, tmp_path):
             leader = Leader(streams, 1)
             await leader.start(START)
             algorithms[number] = (await preempted(leader, family)).algorithm
-            lowered = await leader.happen(START + 10_000, v.ConfigurationApplied(configuration=family[0](4)))
+            lowered = await leader.happen(
+                START + 10_000, v.ConfigurationApplied(configuration=family[0](4))
+            )
             (timer,) = (event for event in lowered if isinstance(event, v.QuotaPreemptionScheduled))
             assert (timer.queue, timer.at) == (family[1], START + 10_000 + DELAY)
 
@@ -122,8 +152,16 @@ async def test_each_partition_keeps_its_family_across_a_restart(kind, tmp_path):
             assert again.engine.state.timers.armed == leader.engine.state.timers.armed
             early = await again.happen(timer.at - 1)
             assert not [event for event in early if isinstance(event, v.QuotaPreemptionDecided)]
-            (decided,) = (event for event in await again.happen(timer.at) if isinstance(event, v.QuotaPreemptionDecided))
-            assert (decided.due, decided.queue, len(decided.victims)) == (timer.at, family[1], 2 if number == 0 else 1)
+            (decided,) = (
+                event
+                for event in await again.happen(timer.at)
+                if isinstance(event, v.QuotaPreemptionDecided)
+            )
+            assert (decided.due, decided.queue, len(decided.victims)) == (
+                timer.at,
+                family[1],
+                2 if number == 0 else 1,
+            )
             steps = await again.steps()
             assert steps[-1].events[-1].seq == again.engine.state.seq
             assert verify(Engine(), steps) is None

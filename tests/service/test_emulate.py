@@ -24,7 +24,14 @@ SECOND = 1000
 def ask(name="web", seq=1):
     """Return an ask as the log has it."""
     return AskSubmitted(
-        seq=seq, ask=name, application="app", queue="root.a", resources={"vcore": 1}, priority=7, created=5, uid="u"
+        seq=seq,
+        ask=name,
+        application="app",
+        queue="root.a",
+        resources={"vcore": 1},
+        priority=7,
+        created=5,
+        uid="u",
     )
 
 
@@ -59,7 +66,11 @@ def test_a_life_ends_when_it_was_recorded_to():
     assert agent.next_due() == 12 * SECOND
     assert agent.owed(12 * SECOND - 1) == []
     (done,) = agent.owed(12 * SECOND)
-    assert (done.allocation, done.reason, done.proposal) == ("web", "completed", "emulate:end:web:2")
+    assert (done.allocation, done.reason, done.proposal) == (
+        "web",
+        "completed",
+        "emulate:end:web:2",
+    )
     assert agent.owed(100 * SECOND) == []
     assert fed(ask(), bound()).next_due() is None
     assert fed(ask(), bound(), default_life_ms=1).next_due() == 2 * SECOND + 1
@@ -69,7 +80,9 @@ def test_a_life_ends_when_it_was_recorded_to():
     "order",
     [
         told("web"),
-        QuotaPreemptionDecided(seq=3, cause=1, queue="q", victims=(Victim(id="web", queue="q", reason="r"),), target={}),
+        QuotaPreemptionDecided(
+            seq=3, cause=1, queue="q", victims=(Victim(id="web", queue="q", reason="r"),), target={}
+        ),
     ],
 )
 def test_a_victim_is_gone_after_its_grace(order):
@@ -77,7 +90,11 @@ def test_a_victim_is_gone_after_its_grace(order):
     agent = fed(ask(), bound(), order, told("stranger"))
     assert agent.next_due() == 8 * SECOND
     (gone,) = agent.owed(8 * SECOND)
-    assert (gone.allocation, gone.reason, gone.proposal) == ("web", "preempted", "emulate:evict:web:2")
+    assert (gone.allocation, gone.reason, gone.proposal) == (
+        "web",
+        "preempted",
+        "emulate:evict:web:2",
+    )
 
 
 def test_being_told_again_gives_no_more_time():
@@ -91,22 +108,44 @@ def test_being_told_again_gives_no_more_time():
 
 def test_who_may_stay_stays():
     """A withdrawn preemption is not carried out, nor is one of a task that has ended meanwhile."""
-    assert fed(ask(), bound(), told("web"), PreemptionWithdrawn(seq=4, victims=("web",), reason="r")).next_due() is None
+    assert (
+        fed(
+            ask(), bound(), told("web"), PreemptionWithdrawn(seq=4, victims=("web",), reason="r")
+        ).next_due()
+        is None
+    )
     ended = AllocationReleased(seq=4, allocation="web")
     assert fed(ask(), bound(), told("web"), ended, lives_ms={"web": 1}).owed(99 * SECOND) == []
 
 
 @pytest.mark.parametrize(
-    ("reason", "comes"), [("preempted", 1), ("node removed", 1), ("completed", 0), ("failed", 0), ("application removed", 0)]
+    ("reason", "comes"),
+    [
+        ("preempted", 1),
+        ("node removed", 1),
+        ("completed", 0),
+        ("failed", 0),
+        ("application removed", 0),
+    ],
 )
 def test_an_evicted_pod_comes_again(reason, comes):
     """As a ReplicaSet does it: the same pod under another name, with a life of its own, at once."""
-    agent = fed(ask(), bound(), NodeRemoved(seq=3, node="n"), AllocationReleased(seq=4, allocation="web", reason=reason))
+    agent = fed(
+        ask(),
+        bound(),
+        NodeRemoved(seq=3, node="n"),
+        AllocationReleased(seq=4, allocation="web", reason=reason),
+    )
     found = agent.owed(4 * SECOND)
     assert len(found) == comes
     for one in found:
         assert (one.ask, one.application, one.queue, one.priority) == ("web~1", "app", "root.a", 7)
-        assert (one.seq, one.created, one.uid, one.proposal) == (0, None, None, "emulate:again:web~1:2")
+        assert (one.seq, one.created, one.uid, one.proposal) == (
+            0,
+            None,
+            None,
+            "emulate:again:web~1:2",
+        )
 
 
 def test_successors_are_numbered_and_live_like_the_first():
@@ -116,12 +155,22 @@ def test_successors_are_numbered_and_live_like_the_first():
     assert [one.ask for one in agent.owed(3 * SECOND)] == ["web~2"]
     agent = fed(ask("web~1"), bound("web~1"), lives_ms={"web": 10})
     assert agent.next_due() == 2 * SECOND + 10
-    assert fed(ask(), bound(), AllocationReleased(seq=4, allocation="web", reason="preempted"), recreate=False).next_due() is None
+    assert (
+        fed(
+            ask(),
+            bound(),
+            AllocationReleased(seq=4, allocation="web", reason="preempted"),
+            recreate=False,
+        ).next_due()
+        is None
+    )
 
 
 def test_what_was_found_running_is_looked_after_too():
     """A restored allocation ends, leaves and comes again like one that was bound here."""
-    restored = AllocationRestored(seq=1, allocation="old", queue="root.a", node="n", resources={"vcore": 1}, preempting=True)
+    restored = AllocationRestored(
+        seq=1, allocation="old", queue="root.a", node="n", resources={"vcore": 1}, preempting=True
+    )
     agent = fed(restored, lives_ms={"old": 60 * SECOND})
     assert [one.reason for one in agent.owed(6 * SECOND)] == ["preempted"]
     agent.take(AllocationReleased(seq=2, allocation="old", reason="preempted"), 7 * SECOND)
@@ -150,7 +199,10 @@ def test_what_was_refused_is_not_asked_again():
 
 def test_a_withdrawn_ask_is_forgotten():
     """It never runs, so nothing is owed for it."""
-    assert fed(ask(), AskWithdrawn(seq=2, ask="web"), told("web"), lives_ms={"web": 1}).next_due() is None
+    assert (
+        fed(ask(), AskWithdrawn(seq=2, ask="web"), told("web"), lives_ms={"web": 1}).next_due()
+        is None
+    )
 
 
 def test_long_names_have_ids_that_fit():

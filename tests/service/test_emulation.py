@@ -6,7 +6,13 @@ from types import SimpleNamespace
 from events.chain import ChainReader
 from events.streams import Leadership, open_streams
 from events.streams.leadership import Surroundings
-from events.vocabulary import AllocationReleased, ApplicationSubmitted, AskSubmitted, ConfigurationApplied, NodeRegistered
+from events.vocabulary import (
+    AllocationReleased,
+    ApplicationSubmitted,
+    AskSubmitted,
+    ConfigurationApplied,
+    NodeRegistered,
+)
 from evsched.config import from_mapping
 from evsched.core.engine import Engine
 from evsched.service.emulate import Agent
@@ -30,7 +36,9 @@ class Cluster:
             await asyncio.sleep(0)
 
         world = Surroundings(now=lambda: self.now, new_id=lambda: f"id-{id(self)}", pause=pause)
-        self.leadership = await Leadership.acquire(self.streams.log, ChainReader(), self.apply, world)
+        self.leadership = await Leadership.acquire(
+            self.streams.log, ChainReader(), self.apply, world
+        )
 
     def apply(self, step):
         """Take what the log says."""
@@ -39,11 +47,16 @@ class Cluster:
 
     async def step(self):
         """Take what is in the inbox, until there is nothing."""
-        while proposals := await self.streams.inbox.read(self.leadership.head.inbox_next, wait_s=0.2):
+        while proposals := await self.streams.inbox.read(
+            self.leadership.head.inbox_next, wait_s=0.2
+        ):
             events = self.engine.step(self.now, proposals)
             self.released += [event for event in events if isinstance(event, AllocationReleased)]
             await self.leadership.append_step(
-                events, time=self.leadership.stamp(self.now), decided=True, inbox_next=proposals[-1].position + 1
+                events,
+                time=self.leadership.stamp(self.now),
+                decided=True,
+                inbox_next=proposals[-1].position + 1,
             )
 
 
@@ -53,7 +66,10 @@ async def test_what_runs_ends_and_the_next_one_comes():
     clock = SimpleNamespace(now=lambda: cluster.now)
     await cluster.start()
     queues = {"partitions": [{"name": "default", "queues": [{"name": "a"}]}]}
-    asks = [AskSubmitted(ask=name, application="x", queue="root.a", resources={"vcore": 1}) for name in ("one", "two")]
+    asks = [
+        AskSubmitted(ask=name, application="x", queue="root.a", resources={"vcore": 1})
+        for name in ("one", "two")
+    ]
     await cluster.streams.inbox.propose(
         [
             ConfigurationApplied(configuration=from_mapping("yunikorn", queues)[0]),
@@ -65,7 +81,9 @@ async def test_what_runs_ends_and_the_next_one_comes():
     await cluster.step()
     assert set(cluster.engine.state.allocations) == {"one"}
     for expected in ("one", "two"):
-        agent = asyncio.create_task(emulate_on(cluster.streams, Agent(grace_ms=1, default_life_ms=500), clock))
+        agent = asyncio.create_task(
+            emulate_on(cluster.streams, Agent(grace_ms=1, default_life_ms=500), clock)
+        )
         cluster.now += 500
         await cluster.step()
         agent.cancel()

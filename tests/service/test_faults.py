@@ -1,7 +1,7 @@
 """Kills, pauses, lost answers and wrong clocks at random, in virtual time: nothing is lost, doubled or decided twice.
 
-Each seed is a story of its own: processes come and go on one log while tenants and a cluster propose. A kill happens at any call
-of the log or the inbox, before or after it takes effect.
+Each seed is a story of its own: processes come and go on one log while tenants and a cluster
+propose. A kill happens at any call of the log or the inbox, before or after it takes effect.
 """
 
 import asyncio
@@ -92,7 +92,11 @@ class Story:
             random.choice(living).clock.offset_ms += random.choice([-3_600_000, -700, 700, 60_000])
         proposed = [
             ask(f"t{turn}", random.choice(["web", "web", "research"]), random.choice([1, 2, 3])),
-            *([queues(random.choice([4, 6, 10]), random.choice(["5s", "60s"]))] if random.random() < 0.1 else []),
+            *(
+                [queues(random.choice([4, 6, 10]), random.choice(["5s", "60s"]))]
+                if random.random() < 0.1
+                else []
+            ),
         ]
         await self._outside.inbox.propose(proposed if random.random() < 0.5 else [], "test")
         async for steps in read_steps(self._outside.log, self._reader):

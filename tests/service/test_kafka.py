@@ -27,7 +27,16 @@ def run(tmp_path):
     with ExitStack() as stack:
 
         def start(url, *options, name="run", **environment):
-            running = Running(tmp_path, "run", "--log", url, "--create-topics", *options, name=name, environment=environment)
+            running = Running(
+                tmp_path,
+                "run",
+                "--log",
+                url,
+                "--create-topics",
+                *options,
+                name=name,
+                environment=environment,
+            )
             stack.callback(running.kill)
             return running.start()
 
@@ -48,7 +57,9 @@ class Producer:
 
     async def run(self):
         """Propose until stopped."""
-        await asyncio.gather(*(self._propose(number, streams) for number, streams in enumerate(self._streams)))
+        await asyncio.gather(
+            *(self._propose(number, streams) for number, streams in enumerate(self._streams))
+        )
 
     async def _propose(self, number, streams):
         await self._send(number, streams, cluster(0))
@@ -99,7 +110,9 @@ async def finish(streams: Streams, *running: Running) -> History:
             break
         await asyncio.sleep(0.1)
     assert history.steps[-1].head.inbox_next == await streams.inbox.end()
-    return await check(streams, [one for each in running for one in each.acknowledged(streams.log.name)])
+    return await check(
+        streams, [one for each in running for one in each.acknowledged(streams.log.name)]
+    )
 
 
 async def until(holds, seconds, *running):
@@ -125,13 +138,22 @@ async def test_a_killed_leader_loses_nothing(run, kafka_bootstrap, kafka_topic_n
         history = await finish(streams, process)
         await asyncio.to_thread(process.stop)
         history = await finish(streams, process)
-    # A member that was killed stays in Kafka's group for a while; is the partition given to it, there is one more term.
+    # A member that was killed stays in Kafka's group for a while; is the partition given to it,
+    # there is one more term.
     assert len(history.only(LeaderStarted)) > kills
     assert len(process.acknowledged()) > kills
-    assert await asyncio.to_thread(digest, url, 1) == await asyncio.to_thread(digest, url, 2) == history.digest
+    assert (
+        await asyncio.to_thread(digest, url, 1)
+        == await asyncio.to_thread(digest, url, 2)
+        == history.digest
+    )
 
 
-@pytest.mark.parametrize("away", [(0.0, 6.0), pytest.param((0.0, 0.5, 1.0, 2.0, 4.0) * 2, marks=pytest.mark.fuzz)], ids=len)
+@pytest.mark.parametrize(
+    "away",
+    [(0.0, 6.0), pytest.param((0.0, 0.5, 1.0, 2.0, 4.0) * 2, marks=pytest.mark.fuzz)],
+    ids=len,
+)
 async def test_a_broker_that_is_killed_is_waited_for(run, own_kafka, kafka_topic_name, away):
     """The leader and the standby go on by themselves when the broker is back."""
     broker = await asyncio.to_thread(own_kafka)
@@ -147,7 +169,9 @@ async def test_a_broker_that_is_killed_is_waited_for(run, own_kafka, kafka_topic
                 await asyncio.to_thread(broker.kill)
                 await asyncio.sleep(seconds)
                 await asyncio.to_thread(broker.start)
-                took = await until(lambda: {*first.leading(), *second.leading()} == {0}, 60, first, second)
+                took = await until(
+                    lambda: {*first.leading(), *second.leading()} == {0}, 60, first, second
+                )
                 print(f"away for {seconds} s, ready again after {took:.2f} s")
             await asyncio.sleep(1)
         await finish(streams, first, second)
@@ -163,7 +187,9 @@ async def test_four_partitions_on_two_processes(run, kafka_bootstrap, kafka_topi
     first = run(url, "--partitions", str(PARTITIONS), name="first")
     await until(lambda: first.leading() == everything, 20, first)
     second = run(url, name="second")
-    await until(lambda: len(first.leading()) == len(second.leading()) == PARTITIONS // 2, 20, first, second)
+    await until(
+        lambda: len(first.leading()) == len(second.leading()) == PARTITIONS // 2, 20, first, second
+    )
     assert first.leading() | second.leading() == everything
     async with opened(url, PARTITIONS) as all_streams:
         async with Producer(all_streams).working():
@@ -173,7 +199,12 @@ async def test_four_partitions_on_two_processes(run, kafka_bootstrap, kafka_topi
             print(f"leads all after {took:.2f} s")
             assert took < TAKEOVER_S
             first.start()
-            await until(lambda: len(first.leading()) == len(second.leading()) == PARTITIONS // 2, 40, first, second)
+            await until(
+                lambda: len(first.leading()) == len(second.leading()) == PARTITIONS // 2,
+                40,
+                first,
+                second,
+            )
             await asyncio.sleep(1)
         for streams in all_streams:
             await finish(streams, first, second)
@@ -182,14 +213,24 @@ async def test_four_partitions_on_two_processes(run, kafka_bootstrap, kafka_topi
         for number, streams in enumerate(all_streams):
             history = await finish(streams, first, second)
             assert {event.leader for event in history.only(LeaderStarted)}
-            assert await asyncio.to_thread(digest, url, number, "--partition", str(number)) == history.digest
+            assert (
+                await asyncio.to_thread(digest, url, number, "--partition", str(number))
+                == history.digest
+            )
 
 
 async def test_a_broker_that_wants_a_password(run, own_kafka, kafka_topic_name, tmp_path):
     """With the right one it leads; with another it ends with code 3; neither is ever said."""
     broker = await asyncio.to_thread(own_kafka, sasl_plain({"evsched": "right-secret"}))
     url = f"kafka://{broker.bootstrap}/{kafka_topic_name}"
-    options = ("--kafka-protocol", "SASL_PLAINTEXT", "--kafka-mechanism", "PLAIN", "--kafka-username", "evsched")
+    options = (
+        "--kafka-protocol",
+        "SASL_PLAINTEXT",
+        "--kafka-mechanism",
+        "PLAIN",
+        "--kafka-username",
+        "evsched",
+    )
     secret = tmp_path / "password"
     secret.write_text("right-secret\n")
     refused = run(url, *options, name="refused", EVSCHED_KAFKA_PASSWORD="wrong-secret")

@@ -36,8 +36,17 @@ def acknowledged(file: Path) -> list[str]:
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_leaders_killed_at_any_instant_lose_nothing(seed, tmp_path):
     """Hundreds of leaders of their own processes die while others propose; what one of them acknowledged is in the log."""
-    command = [sys.executable, "-m", "tests.service.slaughter", str(tmp_path), str(KILLS), str(seed)]
-    done = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=110)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.service.slaughter",
+        str(tmp_path),
+        str(KILLS),
+        str(seed),
+    ]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=110
+    )
     assert done.returncode == 0, done.stderr
     url = f"sqlite:///{tmp_path / 'log.db'}"
     hashes = acknowledged(tmp_path / "acknowledged")

@@ -8,7 +8,12 @@ import pytest
 from events.errors import LogUnreachable
 from events.streams.memory import MemoryInbox, MemoryLog, MemoryStore
 from events.streams.protocols import Streams
-from events.vocabulary import AllocationBound, LeaderStarted, PreemptionDecided, QuotaPreemptionDecided
+from events.vocabulary import (
+    AllocationBound,
+    LeaderStarted,
+    PreemptionDecided,
+    QuotaPreemptionDecided,
+)
 from evsched.service.leading import Pace
 from tests.service.histories import check
 from tests.service.inputs import ask, cluster, queues
@@ -69,7 +74,12 @@ def told(story):
 
 def seconds(history, kind):
     """Return when events of a type happened, seconds since the start."""
-    return [(step.time - START_MS) / 1000 for step in history.steps for event in step.events if isinstance(event, kind)]
+    return [
+        (step.time - START_MS) / 1000
+        for step in history.steps
+        for event in step.events
+        if isinstance(event, kind)
+    ]
 
 
 @told
@@ -141,7 +151,9 @@ async def test_a_backlog_is_read_before_anything_is_decided(world):
     history = await world.end()
     assert [step.decided for step in history.steps] == [False, False, False, True]
     assert [step.head.inbox_next for step in history.steps] == [0, 1000, 2000, 2504]
-    assert {event.seq for event in history.only(AllocationBound)} <= {event.seq for event in history.steps[-1].events}
+    assert {event.seq for event in history.only(AllocationBound)} <= {
+        event.seq for event in history.steps[-1].events
+    }
 
 
 @told
@@ -152,12 +164,19 @@ async def test_a_preemption_fires_when_it_is_due(world):
     await world.propose(ask("research-1", "research"))
     await asyncio.sleep(60)
     history = await world.end()
-    (asked,) = [step.time for step in history.steps for event in step.events if getattr(event, "ask", "") == "research-1"][:1]
+    (asked,) = [
+        step.time
+        for step in history.steps
+        for event in step.events
+        if getattr(event, "ask", "") == "research-1"
+    ][:1]
     (fired,) = seconds(history, PreemptionDecided)
     assert 30_000 <= fired * 1000 + START_MS - asked <= 30_010
 
 
-@pytest.mark.parametrize(("down", "fires"), [((20, 30), 61.0), ((20, 100), 100.0), ((59, 63), 63.0)])
+@pytest.mark.parametrize(
+    ("down", "fires"), [((20, 30), 61.0), ((20, 100), 100.0), ((59, 63), 63.0)]
+)
 @told
 async def test_a_timer_outlives_the_process(world, down, fires):
     """It fires once: at its time when somebody leads then, otherwise as soon as somebody does."""

@@ -1,11 +1,13 @@
 """Overload by ten: more proposals than the leader can take, for a while, with a calm load before it and after it.
 
-Nothing is refused at the door of the inbox: what is too much waits there, on the disk, and the leader takes as much of it at a
-time as fits into one step. So its memory does not follow the backlog, its signs of life and its timers do not wait for the end of
-it, every proposal gets its one answer (a refusal says why), and who comes after the backlog is served as quickly as before it.
+Nothing is refused at the door of the inbox: what is too much waits there, on the disk, and the
+leader takes as much of it at a time as fits into one step. So its memory does not follow the
+backlog, its signs of life and its timers do not wait for the end of it, every proposal gets its one
+answer (a refusal says why), and who comes after the backlog is served as quickly as before it.
 
-The burst leaves nothing behind: of five proposals two are accepted, an ask that fits nowhere and its withdrawal, and three are
-refused. What the process may legitimately hold afterwards are the ids of the proposals that it has seen lately.
+The burst leaves nothing behind: of five proposals two are accepted, an ask that fits nowhere and
+its withdrawal, and three are refused. What the process may legitimately hold afterwards are the ids
+of the proposals that it has seen lately.
 """
 
 import asyncio
@@ -27,7 +29,7 @@ from events.streams.kafka_client import MAX_BATCH_BYTES
 from events.streams.protocols import Streams
 from events.vocabulary import AskWithdrawn, InputRejected, QuotaPreemptionDecided
 from evsched.service.leading import Pace
-from replays.steps import is_proposed
+from replays.history.steps import is_proposed
 from tests.service.histories import check
 from tests.service.inputs import ask, cluster, queues
 from tests.service.running import Running
@@ -35,7 +37,9 @@ from tests.service.running import Running
 pytestmark = [
     pytest.mark.serial,
     pytest.mark.slow,
-    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the memory of a process is read from /proc"),
+    pytest.mark.skipif(
+        not Path("/proc/self/status").exists(), reason="the memory of a process is read from /proc"
+    ),
 ]
 
 CALM_RATE = 300
@@ -179,7 +183,10 @@ def url(request, tmp_path):
     """Return the address of a log that does not exist yet."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'data' / 'log.db'}"
-    bootstrap, name = request.getfixturevalue("kafka_bootstrap"), request.getfixturevalue("kafka_topic_name")
+    bootstrap, name = (
+        request.getfixturevalue("kafka_bootstrap"),
+        request.getfixturevalue("kafka_topic_name"),
+    )
     return f"kafka://{bootstrap}/{name}"
 
 
@@ -198,7 +205,11 @@ def burst(fives: int) -> list[InboxRecord]:
     records: list[InboxRecord] = []
     for number in range(fives):
         name = f"burst-{number}"
-        asked, ended, again = too_large(name), withdrawal(name, f"out:{name}"), withdrawal(name, f"again:{name}")
+        asked, ended, again = (
+            too_large(name),
+            withdrawal(name, f"out:{name}"),
+            withdrawal(name, f"again:{name}"),
+        )
         nonsense = InboxRecord(data=b"{", id=f"nonsense:{name}", source="burst")
         records += [*proposals([asked, asked, ended, again], "burst"), nonsense]
     return records
@@ -210,7 +221,10 @@ async def calm_load(streams: Streams, onlooker: Onlooker, seconds: float, name: 
     begun = time.monotonic()
     count = round(seconds * CALM_RATE / 2)
     for number in range(count):
-        pair = [too_large(f"{name}-{number}"), withdrawal(f"{name}-{number}", f"out:{name}-{number}")]
+        pair = [
+            too_large(f"{name}-{number}"),
+            withdrawal(f"{name}-{number}", f"out:{name}-{number}"),
+        ]
         onlooker.sent |= dict.fromkeys((one.proposal for one in pair), time.monotonic())
         await streams.inbox.propose(pair, "calm")
         await asyncio.sleep(max(0.0, begun + (number + 1) * 2 / CALM_RATE - time.monotonic()))
@@ -243,10 +257,17 @@ async def flood(url: str, records: list[InboxRecord]) -> None:
 async def flood_topic(address: str, records: list[InboxRecord]) -> None:
     """Write these in batches of the wire's own form: our writer, record by record, is hardly quicker than the leader."""
     bootstrap, _, name = address.partition("/")
-    async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", max_batch_size=MAX_BATCH_BYTES) as producer:
+    async with AIOKafkaProducer(
+        bootstrap_servers=bootstrap, acks="all", max_batch_size=MAX_BATCH_BYTES
+    ) as producer:
         batch, sent = producer.create_batch(), []
         for record in records:
-            value = {"timestamp": None, "key": b"0", "value": record.data, "headers": list(proposal_headers(record, 0))}
+            value = {
+                "timestamp": None,
+                "key": b"0",
+                "value": record.data,
+                "headers": list(proposal_headers(record, 0)),
+            }
             if batch.append(**value) is None:
                 sent.append(await producer.send_batch(batch, f"{name}-inbox", partition=0))
                 batch = producer.create_batch()
@@ -261,7 +282,9 @@ async def recovered(streams: Streams, onlooker: Onlooker, promised: float) -> fl
     number = 0
     while (took := await calm_load(streams, onlooker, 1.0, f"after-{number}")) > promised:
         number += 1
-        assert time.monotonic() - begun < RECOVERY_S, f"answers still take {took:.3f} s, expected {promised:.3f} s"
+        assert time.monotonic() - begun < RECOVERY_S, (
+            f"answers still take {took:.3f} s, expected {promised:.3f} s"
+        )
     return time.monotonic() - begun
 
 
@@ -309,18 +332,24 @@ async def overload(url: str, process: Running, count: int) -> Run:
     return Run(onlooker, usual, proposed, calm_bytes, memory(process, "VmHWM"), during)
 
 
-@pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=[pytest.mark.fuzz, pytest.mark.timeout(1800)])])
+@pytest.mark.parametrize(
+    "count", [100_000, pytest.param(1_000_000, marks=[pytest.mark.fuzz, pytest.mark.timeout(1800)])]
+)
 async def test_a_burst_is_worked_off_and_leaves_nothing_behind(run, url, count):
     """Every proposal is answered once, the leader stays the leader, its memory stays small, and answers are quick again."""
     process = run(url)
     await asyncio.to_thread(process.wait_ready)
     seen = await overload(url, process, count)
     onlooker = seen.onlooker
-    assert max(one.waiting for one in seen.during) > count // 4, "the leader kept up: this was no overload"
+    assert max(one.waiting for one in seen.during) > count // 4, (
+        "the leader kept up: this was no overload"
+    )
     # Each proposal has one answer, in the order of the inbox.
     assert onlooker.answered == seen.proposed
     calm = len(seen.proposed) - count
-    assert onlooker.answers == Counter({code: number * count // 5 for code, number in FIVE.items()}) + Counter(accepted=calm)
+    assert onlooker.answers == Counter(
+        {code: number * count // 5 for code, number in FIVE.items()}
+    ) + Counter(accepted=calm)
     # The leader gave its signs of life all the time, and nobody took its place.
     assert onlooker.term == 1
     assert all(one.roles == {0: "leading"} for one in onlooker.looks)
@@ -343,6 +372,9 @@ async def hold_against_the_rules(url: str, process: Running, count: int) -> None
         history = await check(streams, process.acknowledged())
     assert not history.engine.state.asks
     (late,) = [
-        step.time - event.due for step in history.steps for event in step.events if isinstance(event, QuotaPreemptionDecided)
+        step.time - event.due
+        for step in history.steps
+        for event in step.events
+        if isinstance(event, QuotaPreemptionDecided)
     ]
     assert 0 <= late <= LATE_S * 1000

@@ -26,11 +26,15 @@ async def written(checkpoint_every=10):
     warm = Warm()
     world = surroundings(SystemClock(), checkpoint_every)
     leadership = await Leadership.acquire(streams.log, ChainReader(), warm.apply, world)
-    await streams.inbox.propose([*cluster(), *(ask(f"t{n}") for n in range(ASKS)), queues(4)], "test")
+    await streams.inbox.propose(
+        [*cluster(), *(ask(f"t{n}") for n in range(ASKS)), queues(4)], "test"
+    )
     for proposal in await streams.inbox.read(0):
         time = leadership.stamp(1000 + proposal.position)
         events = warm.engine.step(time, [proposal])
-        await leadership.append_step(events, time=time, decided=True, inbox_next=proposal.position + 1)
+        await leadership.append_step(
+            events, time=time, decided=True, inbox_next=proposal.position + 1
+        )
     return streams, warm.engine.state.digest()
 
 
@@ -66,7 +70,9 @@ async def test_a_snapshot_and_the_rest_give_the_same_state(tmp_path):
     assert found == digest
 
 
-@pytest.mark.parametrize("how", ["torn", "flipped", "empty", "of another log", "newer than the log"])
+@pytest.mark.parametrize(
+    "how", ["torn", "flipped", "empty", "of another log", "newer than the log"]
+)
 async def test_a_snapshot_that_does_not_fit_is_passed_over(how, tmp_path):
     """An older one serves, or the beginning of the log; the state is the same."""
     streams, digest = await written()
@@ -124,7 +130,9 @@ async def test_a_leader_leaves_snapshots_when_it_has_time(tmp_path):
     store = MemoryStore()
     streams = Streams(MemoryLog(store), MemoryInbox(store))
     for _ in range(2):
-        member = Member(streams, SystemClock(), pace=Pace(idle=0.01), snapshots=Snapshots(tmp_path, 20))
+        member = Member(
+            streams, SystemClock(), pace=Pace(idle=0.01), snapshots=Snapshots(tmp_path, 20)
+        )
         task = asyncio.create_task(member.run())
         await streams.inbox.propose([*cluster(), *(ask(f"t{n}") for n in range(ASKS))], "test")
         async with asyncio.timeout(10):

@@ -29,7 +29,9 @@ def run(tmp_path, url):
     with ExitStack() as stack:
 
         def start(*options, name="run", log=url, **environment):
-            running = Running(tmp_path, "run", "--log", log, *options, name=name, environment=environment)
+            running = Running(
+                tmp_path, "run", "--log", log, *options, name=name, environment=environment
+            )
             stack.callback(running.kill)
             return running.start()
 
@@ -142,9 +144,22 @@ async def test_poison_is_refused_and_the_service_goes_on(run, url):
 
     process = run()
     process.wait_ready()
-    poison = [b"", b"{", b"\xff\xfe", b'{"type": "NoSuchType"}', b"[" * 100_000, b'{"type": "AskSubmitted"}', b"null"]
+    poison = [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b'{"type": "NoSuchType"}',
+        b"[" * 100_000,
+        b'{"type": "AskSubmitted"}',
+        b"null",
+    ]
     async with open_streams(url) as streams:
-        await streams.inbox.put([InboxRecord(data=data, id=f"poison-{n}", source="mallory") for n, data in enumerate(poison)])
+        await streams.inbox.put(
+            [
+                InboxRecord(data=data, id=f"poison-{n}", source="mallory")
+                for n, data in enumerate(poison)
+            ]
+        )
     await propose(url, *cluster())
     await answered(url)
     assert process.stop() == 0
@@ -166,7 +181,9 @@ async def test_a_damaged_log_ends_it_with_code_3(run, url, tmp_path):
     with sqlite3.connect(tmp_path / "data" / "log.db") as file:
         file.execute("drop trigger log_keeps_updated")
         (data,) = file.execute("select data from log where position = 1").fetchone()
-        file.execute("update log set data = ? where position = 1", (data.replace(b"web-1", b"web-9"),))
+        file.execute(
+            "update log set data = ? where position = 1", (data.replace(b"web-1", b"web-9"),)
+        )
         file.execute(
             "create trigger log_keeps_updated before update on log begin select raise(abort, 'the log only grows'); end"
         )
@@ -183,7 +200,13 @@ def test_misuse_and_absent_brokers_have_their_codes(tmp_path):
 
     def code(*arguments):
         done = subprocess.run(
-            [*arguments], env=environment, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
+            [*arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            cwd=tmp_path,
         )
         return done.returncode, done.stderr
 
@@ -201,9 +224,25 @@ def test_misuse_and_absent_brokers_have_their_codes(tmp_path):
 
 def test_no_secret_is_ever_said(tmp_path):
     """Not where the broker refuses us, and not where the address holds one by mistake."""
-    environment = {**os.environ, "EVSCHED_KAFKA_PASSWORD": "hunter2secret", "EVSCHED_KAFKA_USERNAME": "me"}
+    environment = {
+        **os.environ,
+        "EVSCHED_KAFKA_PASSWORD": "hunter2secret",
+        "EVSCHED_KAFKA_USERNAME": "me",
+    }
     for log in ("kafka://127.0.0.1:1/cluster", "kafka://me:hunter2secret@127.0.0.1:1/cluster"):
-        command = [EVSCHED, "run", "--log", log, "--kafka-protocol", "SASL_PLAINTEXT", "--kafka-mechanism", "PLAIN", "--verbose"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        command = [
+            EVSCHED,
+            "run",
+            "--log",
+            log,
+            "--kafka-protocol",
+            "SASL_PLAINTEXT",
+            "--kafka-mechanism",
+            "PLAIN",
+            "--verbose",
+        ]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
         assert done.returncode in (2, 3)
         assert "hunter2secret" not in done.stdout + done.stderr

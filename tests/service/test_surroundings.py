@@ -31,7 +31,10 @@ class Hand:
         self.seconds += ms / 1000
 
 
-@given(st.lists(st.tuples(st.integers(0, 5000), st.integers(-(10**7), 10**7))), st.integers(-(10**6), 10**6))
+@given(
+    st.lists(st.tuples(st.integers(0, 5000), st.integers(-(10**7), 10**7))),
+    st.integers(-(10**6), 10**6),
+)
 def test_it_never_goes_back_and_never_stands_still_for_long(moves, ahead):
     """Whatever is done to the clock: from any moment on, as much time passes in the record as really does, or more."""
     hand = Hand()
@@ -65,7 +68,9 @@ def test_many_looks_do_not_slow_it_down():
 def test_a_process_is_gone_when_it_has_ended():
     """While it runs, while it waits to be buried, and after; nobody else's name is ever thought gone."""
     script = "from evsched.service.vicinity import own_name; print(own_name(), flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
         name = child.stdout.readline().strip()
         assert not surely_gone(name)
         child.kill()

@@ -1,7 +1,8 @@
 """An event loop whose time passes by itself: when nothing can run, it is at once the time of the next timer.
 
-Seconds of a lease cost nothing then, and the same program always runs in the same order. It is for code that does no I/O; whoever
-waits for something that nobody will do is told so, where a real loop would wait for ever.
+Seconds of a lease cost nothing then, and the same program always runs in the same order. It is for
+code that does no I/O; whoever waits for something that nobody will do is told so, where a real loop
+would wait for ever.
 """
 
 import asyncio

@@ -86,7 +86,11 @@ def allocation_bound(state: State, event: v.AllocationBound) -> None:
         ask.shape,
     )
     if by_flavor:
-        allocation.podsets, allocation.flavors, allocation.local_queue = event.podsets, event.flavors, ask.local_queue
+        allocation.podsets, allocation.flavors, allocation.local_queue = (
+            event.podsets,
+            event.flavors,
+            ask.local_queue,
+        )
     state.allocations[name] = allocation
     application.running += 1
     if state.counting:
@@ -114,10 +118,14 @@ def flavored(resources: dict[str, int], flavors: dict[str, str] | None) -> dict[
     """Return amounts by ``flavor/resource``; a resource without a flavor is left out, it uses no quota."""
     if not flavors:
         return {}
-    return {f"{flavors[name]}/{name}": amount for name, amount in resources.items() if name in flavors}
+    return {
+        f"{flavors[name]}/{name}": amount for name, amount in resources.items() if name in flavors
+    }
 
 
-def flavored_total(resources: dict[str, int], flavors: dict[str, str] | None, podsets: tuple[v.PodSet, ...]) -> dict[str, int]:
+def flavored_total(
+    resources: dict[str, int], flavors: dict[str, str] | None, podsets: tuple[v.PodSet, ...]
+) -> dict[str, int]:
     """Return what a Kueue workload uses of its quotas, by ``flavor/resource``."""
     if not podsets:
         return flavored(resources, flavors)

@@ -28,7 +28,13 @@ def application_placed(state: State, event: v.ApplicationPlaced) -> None:
     """An application was taken into a queue."""
     arrived = state.arriving.pop(event.application)
     application = take_in(
-        state, event.application, state.queues[event.queue], arrived.user, arrived.groups, arrived.created, arrived.seq
+        state,
+        event.application,
+        state.queues[event.queue],
+        arrived.user,
+        arrived.groups,
+        arrived.created,
+        arrived.seq,
     )
     application.tags = arrived.tags
 
@@ -46,13 +52,21 @@ def application_of(state: State, event: v.AskSubmitted | v.AllocationRestored) -
     name = event.application or path
     application = state.applications.get(name)
     if application is None:
-        application = take_in(state, name, state.queues[path], event.user, event.groups, event.created, event.seq)
+        application = take_in(
+            state, name, state.queues[path], event.user, event.groups, event.created, event.seq
+        )
         application.closing = True
     return application
 
 
 def take_in(  # noqa: PLR0913, PLR0917 - one value a field
-    state: State, name: str, leaf: Queue, user: str, groups: tuple[str, ...], created: int | None, seq: int
+    state: State,
+    name: str,
+    leaf: Queue,
+    user: str,
+    groups: tuple[str, ...],
+    created: int | None,
+    seq: int,
 ) -> Application:
     """Add an application to a leaf and return it."""
     application = Application(

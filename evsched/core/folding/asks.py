@@ -25,7 +25,8 @@ def ask_submitted(state: State, event: v.AskSubmitted) -> None:
     name = event.ask
     application = state.applications.get(event.application) or application_of(state, event)
     leaf = application.leaf
-    # Given by place: naming twelve fields costs nine times as much, and this is the hottest place of a replay.
+    # Given by place: naming twelve fields costs nine times as much, and this is the hottest place
+    # of a replay.
     ask = Ask(
         name,
         application.id,
@@ -41,7 +42,11 @@ def ask_submitted(state: State, event: v.AskSubmitted) -> None:
         event.uid or name,
     )
     if leaf.quota is not None:
-        ask.podsets, ask.flavors, ask.preempt_resources = event.podsets, event.flavors, event.preempt_resources
+        ask.podsets, ask.flavors, ask.preempt_resources = (
+            event.podsets,
+            event.flavors,
+            event.preempt_resources,
+        )
         ask.local_queue = event.queue if event.queue in state.local_queues else ""
     state.asks[name] = application.asks[name] = ask
     if ask.created < application.created:  # noqa: PLR1730 - as above

@@ -18,7 +18,9 @@ def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
     """A configuration came into force."""
     install(state, event.configuration)
     state.changed = True
-    state.stirred = dict.fromkeys(state.root.children) if isinstance(event.configuration, KueueSpec) else {}
+    state.stirred = (
+        dict.fromkeys(state.root.children) if isinstance(event.configuration, KueueSpec) else {}
+    )
 
 
 def node_registered(state: State, event: v.NodeRegistered) -> None:

@@ -1,7 +1,7 @@
 """What pauses do to the state: an application is not looked at until a timer fires.
 
-The armed timer is the truth; `State.paused` is read from it. A pause ends with the last ask of its application, as there is
-nothing left to hold back: the timer is taken off, and no event says so.
+The armed timer is the truth; `State.paused` is read from it. A pause ends with the last ask of its
+application, as there is nothing left to hold back: the timer is taken off, and no event says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 def application_paused(state: State, event: v.ApplicationPaused) -> None:
     """An application is not looked at for a while."""
-    state.timers.arm(Timer(event.until, f"{PAUSE}:{event.application}", PAUSE, event.application, event.seq))
+    state.timers.arm(
+        Timer(event.until, f"{PAUSE}:{event.application}", PAUSE, event.application, event.seq)
+    )
     state.paused[event.application] = event.until
     if state.order is not None:
         state.order.paused(state.applications[event.application])

@@ -33,7 +33,9 @@ def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
         tallies.claims(state, ask, 1)
     if known is not None:
         told = [*known.waiting_for, *told]
-    state.preemptions[event.ask] = Preemption(ask=event.ask, node=event.node, waiting_for=told, decided=state.time, seq=event.seq)
+    state.preemptions[event.ask] = Preemption(
+        ask=event.ask, node=event.node, waiting_for=told, decided=state.time, seq=event.seq
+    )
     if event.node is not None:
         if event.ask in state.reservations:
             unreserve(state, event.ask)
@@ -112,15 +114,23 @@ def quota_unhelpful(state: State, event: v.QuotaPreemptionUnhelpful) -> None:
     state.timers.cancel(f"quota:{event.queue}")
 
 
-def tell(state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = "", queue: str = "") -> list[str]:
+def tell(
+    state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = "", queue: str = ""
+) -> list[str]:
     """Mark victims as told to go for an ask or for the quota of a queue; return the ids of those that were not yet."""
     now = state.time
     told = [victim.id for victim in victims]
     if isinstance(state.configuration, KueueSpec):
-        # A victim that is on its way out already is counted on by whoever else needs its room, and not told again.
-        told = [name for name in told if not (state.allocations[name].told or state.allocations[name].evicted)]
+        # A victim that is on its way out already is counted on by whoever else needs its room, and
+        # not told again.
+        told = [
+            name
+            for name in told
+            if not (state.allocations[name].told or state.allocations[name].evicted)
+        ]
     allocations = list(map(state.allocations.__getitem__, told))
-    # A quota enforcement tells thousands at once, leaf by leaf: equal ones are counted first, and along the paths only then.
+    # A quota enforcement tells thousands at once, leaf by leaf: equal ones are counted first, and
+    # along the paths only then.
     leaves: dict[str, defaultdict[int, int]] = {}
     leaf, counts = "", defaultdict[int, int](int)
     for allocation in allocations:

@@ -1,14 +1,15 @@
 """Cycles until nothing more can be done, and what of them goes into the log (reference section 7; seed kueue_preemption).
 
-A cycle looks at one head per ClusterQueue. Which ask is the head: the best one that is not *parked*. An ask is parked when a
-cycle looked at it in vain, until something ends in its cohort tree; only ``BestEffortFIFO`` parks, under ``StrictFIFO`` the head
-stays the head and keeps those behind it waiting. An ask that has told victims to go stays the head too, so that what they free is
+A cycle looks at one head per ClusterQueue. Which ask is the head: the best one that is not
+*parked*. An ask is parked when a cycle looked at it in vain, until something ends in its cohort
+tree; only ``BestEffortFIFO`` parks, under ``StrictFIFO`` the head stays the head and keeps those
+behind it waiting. An ask that has told victims to go stays the head too, so that what they free is
 kept for it, until a cycle finds that it does not help it any more.
 
-Trees are independent of each other and are worked through one by one. A round that admits, preempts and parks nobody ends with
-all its heads done, so that a run always ends; where it parks a head, those who only had no room beside that one have another
-turn. Asks of the same queue and priority that want the same fare the same: once one has been
-parked, those behind it are parked with it.
+Trees are independent of each other and are worked through one by one. A round that admits, preempts
+and parks nobody ends with all its heads done, so that a run always ends; where it parks a head,
+those who only had no room beside that one have another turn. Asks of the same queue and priority
+that want the same fare the same: once one has been parked, those behind it are parked with it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Run:
         self.step = step
         self.state = step.state
         self.waiting: Waiting = waiting_of(step.state)
-        # Who was noted as tried meanwhile is not new, if it was another who decided so and this one followed.
+        # Who was noted as tried meanwhile is not new, if it was another who decided so and this one
+        # followed.
         for name in [name for name in self.waiting.new if name in step.state.tried]:
             del self.waiting.new[name]
         self.order: list[list[str]] = []
@@ -58,12 +60,14 @@ class Run:
         self._hopeless: dict[str, None] = {}
         self._passed: dict[str, int] = {}
 
-    # --------------------------------------------------------------------------------------------------------------- rounds
+    # --------------------------------------------------------------------------------------- rounds
 
     def until_quiet(self) -> None:
         """Run cycles in every tree where somebody is new or something ended, and note who was looked at in vain."""
         for top, paths in self._trees():
-            while (heads := self._heads(paths, top)) and any(self._is_fresh(head, top) for head in heads):
+            while (heads := self._heads(paths, top)) and any(
+                self._is_fresh(head, top) for head in heads
+            ):
                 self._round(heads)
         self.close()
 
@@ -76,12 +80,17 @@ class Run:
                 waiting = (asks[place[3]] for place in self.waiting.queues[path])
                 heads += islice((ask for ask in waiting if ask.local_queue not in held), 1)
         self._round(heads)
-        self._end(tuple(head.id for head in heads if head.id in asks and head.id not in self.state.tried))
+        self._end(
+            tuple(head.id for head in heads if head.id in asks and head.id not in self.state.tried)
+        )
 
     def close(self) -> None:
         """Write that a cycle ran, where that has to be known: somebody new waits on, or something that ended was looked into."""
         state = self.state
-        new = {**self.waiting.new, **self._done}  # who has told victims to go counts as new again until this is written
+        new = {
+            **self.waiting.new,
+            **self._done,
+        }  # who has told victims to go counts as new again until this is written
         tried = tuple(name for name in new if name in state.asks and name not in state.tried)
         if len(tried) + len(state.tried) < len(state.asks):
             tried = tuple(name for name in state.asks if name not in state.tried)
@@ -118,7 +127,7 @@ class Run:
         quota = self.state.queues[path].quota
         return quota is not None and quota.spec is not None and quota.spec.stop_policy == "None"
 
-    # ---------------------------------------------------------------------------------------------------------------- heads
+    # ---------------------------------------------------------------------------------------- heads
 
     def _heads(self, paths: list[str], top: Quota) -> list[Ask]:
         found = (self._head(path, top) for path in paths)
@@ -139,7 +148,8 @@ class Run:
                 continue
             kept = strict or (ask.id in state.preemptions and ask.id not in self._hopeless)
             if kept or not self._is_parked(ask, top):
-                # Those before it stay parked for the rest of the run; nobody joins them while it lasts.
+                # Those before it stay parked for the rest of the run; nobody joins them while it
+                # lasts.
                 self._passed[path] = number
                 return ask
         self._passed[path] = len(places)
@@ -155,9 +165,11 @@ class Run:
 
     def _is_fresh(self, ask: Ask, top: Quota) -> bool:
         """Tell whether looking at an ask may bring something new."""
-        return ask.id not in self._done and (ask.id not in self.state.tried or top.path in self.state.stirred)
+        return ask.id not in self._done and (
+            ask.id not in self.state.tried or top.path in self.state.stirred
+        )
 
-    # --------------------------------------------------------------------------------------------------------------- events
+    # --------------------------------------------------------------------------------------- events
 
     def _round(self, heads: list[Ask]) -> None:
         """Run one cycle over these heads and write what it decides."""
@@ -175,7 +187,10 @@ class Run:
         for nominee in vain:
             self._vain[_kind(nominee.ask)] = None
             self._hopeless[nominee.ask.id] = None
-        moved = moved or any(nominee.queue.spec is not None and not nominee.queue.spec.strict_fifo for nominee in vain)
+        moved = moved or any(
+            nominee.queue.spec is not None and not nominee.queue.spec.strict_fifo
+            for nominee in vain
+        )
         for nominee in cycle.order:
             if nominee.outcome in VAIN or nominee.outcome == "preempt" or not moved:
                 self._done[nominee.ask.id] = None
@@ -184,10 +199,14 @@ class Run:
         """Write the events of a nominee; tell whether anything is different now."""
         ask, assignment = nominee.ask, nominee.assignment
         if nominee.outcome == "admit":
-            self.step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, **bound(ask, assignment.flavors))
+            self.step.emit(
+                v.AllocationBound, cause=ask.seq, ask=ask.id, **bound(ask, assignment.flavors)
+            )
             return True
         if nominee.outcome == "preempt":
-            if ask.id in self.state.preemptions and all(is_leaving(target.allocation) for target in nominee.targets):
+            if ask.id in self.state.preemptions and all(
+                is_leaving(target.allocation) for target in nominee.targets
+            ):
                 return False
             decide(self.step, nominee)
             return True
@@ -205,7 +224,11 @@ class Run:
 
 def decide(step: Step, nominee: Nominee) -> None:
     """Write that victims were told to go for a nominee."""
-    fair = nominee.queue.spec is not None and step.state.configuration is not None and _is_fair(step.state)
+    fair = (
+        nominee.queue.spec is not None
+        and step.state.configuration is not None
+        and _is_fair(step.state)
+    )
     step.emit(
         v.PreemptionDecided,
         cause=nominee.ask.seq,

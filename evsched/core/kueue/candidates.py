@@ -1,10 +1,12 @@
 """Who could be told to go: per ClusterQueue the admitted workloads in the order in which they would be chosen (section 3).
 
-Workloads of one queue that use the same (flavor, resource) types form a group. In a group, those that are on their way out
-already stand apart, and each part is sorted by priority, then by the time its quota was reserved (latest first), then by uid; the
-id makes the order total. A search needs no sorting then: it merges the groups that use something contested.
+Workloads of one queue that use the same (flavor, resource) types form a group. In a group, those
+that are on their way out already stand apart, and each part is sorted by priority, then by the time
+its quota was reserved (latest first), then by uid; the id makes the order total. A search needs no
+sorting then: it merges the groups that use something contested.
 
-The index exists from the first search on and is told of every change (`evsched.core.indices.Victims`).
+The index exists from the first search on and is told of every change
+(`evsched.core.indices.Victims`).
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ class Candidates:
         for allocation in state.allocations.values():
             group = self._group(allocation)
             if group is not None:
-                (group.leaving if is_leaving(allocation) else group.staying).append(entry_of(allocation))
+                (group.leaving if is_leaving(allocation) else group.staying).append(
+                    entry_of(allocation)
+                )
         for groups in self._groups.values():
             for group in groups.values():
                 group.staying.sort()

@@ -1,14 +1,16 @@
 """Classic preemption (seed kueue_preemption "Classic Preemption"; reference section 4).
 
-Candidates come in three kinds. *Advantaged* ones use quota of a subtree that could hold the ask within its own quota; they are
-always usable. *Plain* ones, of other queues as well, are usable without borrowing, or while borrowing when ``borrowWithinCohort``
-allows it for their priority. *Own* ones are of the ask's queue. One attempt walks them in a fixed order, with borrowing allowed
-or not, and takes each whose queue, and every cohort between it and the meeting point, is still above its quota of something
-contested.
+Candidates come in three kinds. *Advantaged* ones use quota of a subtree that could hold the ask
+within its own quota; they are always usable. *Plain* ones, of other queues as well, are usable
+without borrowing, or while borrowing when ``borrowWithinCohort`` allows it for their priority.
+*Own* ones are of the ask's queue. One attempt walks them in a fixed order, with borrowing allowed
+or not, and takes each whose queue, and every cohort between it and the meeting point, is still
+above its quota of something contested.
 
-Nothing is sorted: a heap holds the first remaining candidate of every group of every borrowing queue. Usage only falls during an
-attempt, so a queue that is found within its quota stays so, and a priority that is spared is followed by none that is not: in
-both cases all the rest of a group is dropped at once.
+Nothing is sorted: a heap holds the first remaining candidate of every group of every borrowing
+queue. Usage only falls during an attempt, so a queue that is found within its quota stays so, and a
+priority that is spared is followed by none that is not: in both cases all the rest of a group is
+dropped at once.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ def attempts(trial: Trial, wanted: Wanted, sources: Sources) -> tuple[bool, ...]
     return (True, False)
 
 
-# -------------------------------------------------------------------------------------------------------------- candidates
+# --------------------------------------------------------------------------------------- candidates
 
 
 def collect(trial: Trial, wanted: Wanted) -> Sources:
@@ -121,13 +123,15 @@ def _advantages(trial: Trial, wanted: Wanted) -> dict[Quota, bool]:
     for node in reversed(wanted.queue.down):
         if node is not wanted.queue:
             found[node] = advantage
-        advantage = advantage or not any(trial.borrowing_with(node, index, amount) for index, amount in rest.items())
+        advantage = advantage or not any(
+            trial.borrowing_with(node, index, amount) for index, amount in rest.items()
+        )
         for index, amount in rest.items():
             rest[index] = max(0, amount - trial.kept_free(node, index))
     return found
 
 
-# ----------------------------------------------------------------------------------------------------------------- attempt
+# ------------------------------------------------------------------------------------------ attempt
 
 
 def _attempt(trial: Trial, wanted: Wanted, sources: Sources, *, borrowing: bool) -> list[Target]:
@@ -139,7 +143,9 @@ def _attempt(trial: Trial, wanted: Wanted, sources: Sources, *, borrowing: bool)
         targets.append(target)
         if trial.fits(queue, request, borrowing=borrowing):
             return targets
-        if len(targets) == MANY and not _enough(trial, wanted, sources, targets, borrowing=borrowing):
+        if len(targets) == MANY and not _enough(
+            trial, wanted, sources, targets, borrowing=borrowing
+        ):
             break
     put_back(trial, targets)
     return []
@@ -149,7 +155,11 @@ def _walk(trial: Trial, wanted: Wanted, sources: Sources, *, borrowing: bool) ->
     """Yield the candidates of an attempt in their order; each must be gone from the trial before the next is asked for."""
     plain = [] if borrowing and wanted.spec.borrow_within_cohort == "Never" else sources.plain
     limit = wanted.reclaim_limit
-    plain_limit = wanted.borrow_limit if borrowing and (limit is None or wanted.borrow_limit < limit) else limit
+    plain_limit = (
+        wanted.borrow_limit
+        if borrowing and (limit is None or wanted.borrow_limit < limit)
+        else limit
+    )
     for leaving in (True, False):
         yield from _merge(trial, wanted, sources.advantaged, _Part(leaving, limit, advantaged=True))
         yield from _merge(trial, wanted, plain, _Part(leaving, plain_limit, advantaged=False))
@@ -200,7 +210,11 @@ def _own(wanted: Wanted, groups: list[Group], *, leaving: bool) -> Iterator[Targ
         merged = wanted.own_entries(groups[0].leaving if leaving else groups[0].staying)
     else:
         merged = iter(
-            sorted(entry for group in groups for entry in wanted.own_entries(group.leaving if leaving else group.staying))
+            sorted(
+                entry
+                for group in groups
+                for entry in wanted.own_entries(group.leaving if leaving else group.staying)
+            )
         )
     for entry in merged:
         yield wanted.target(entry, wanted.queue, IN_CLUSTER_QUEUE)
@@ -222,11 +236,14 @@ def _reason(wanted: Wanted, entry: Entry, *, advantaged: bool) -> str:
     return WHILE_BORROWING
 
 
-def _enough(trial: Trial, wanted: Wanted, sources: Sources, targets: list[Target], *, borrowing: bool) -> bool:
+def _enough(
+    trial: Trial, wanted: Wanted, sources: Sources, targets: list[Target], *, borrowing: bool
+) -> bool:
     """Tell whether the request could fit once every queue gave all it can; False ends a search that cannot succeed.
 
-    Each queue is emptied by itself, without looking at the cohorts between, so that at least as much goes as in any attempt: in
-    order until it is within its quotas where it has one group, wholly where its groups would have to be merged first.
+    Each queue is emptied by itself, without looking at the cohorts between, so that at least as
+    much goes as in any attempt: in order until it is within its quotas where it has one group,
+    wholly where its groups would have to be merged first.
     """
     empty = trial.copy()
     put_back(empty, targets)

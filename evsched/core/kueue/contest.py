@@ -1,13 +1,13 @@
 """Which queue gives the next victim under fair sharing: from the top of the tree down, the largest share (reference section 5).
 
-On each level the best queue and the best cohort are compared; a cohort whose share is not smaller is entered. A queue drops out
-when it no longer borrows (the ask's own excepted) or has no candidate left, a cohort when it no longer borrows (those above the
-ask excepted) or nothing is left in it. Cohorts that hold no candidate at all would only be entered and dropped, so they are left
-out.
+On each level the best queue and the best cohort are compared; a cohort whose share is not smaller
+is entered. A queue drops out when it no longer borrows (the ask's own excepted) or has no candidate
+left, a cohort when it no longer borrows (those above the ask excepted) or nothing is left in it.
+Cohorts that hold no candidate at all would only be entered and dropped, so they are left out.
 
-Equal shares: among queues the better first candidate wins (`evsched.core.kueue.candidates`), among cohorts the last of the
-configuration, between both the cohort. Queues stand in a heap by level; taking a victim changes the share of its queue and of the
-cohorts above it, of nobody else.
+Equal shares: among queues the better first candidate wins (`evsched.core.kueue.candidates`), among
+cohorts the last of the configuration, between both the cohort. Queues stand in a heap by level;
+taking a victim changes the share of its queue and of the cohorts above it, of nobody else.
 """
 
 from __future__ import annotations

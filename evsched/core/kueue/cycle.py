@@ -1,8 +1,8 @@
 """One scheduling cycle: one head per ClusterQueue, considered together (reference section 7).
 
-All heads get their flavors and victims on one picture of the tree. Then they are handled in an order
-(`evsched.core.kueue.turns`), and what is decided for one counts for those after it. The outcome is a plan;
-`evsched.core.kueue.family` makes events of it.
+All heads get their flavors and victims on one picture of the tree. Then they are handled in an
+order (`evsched.core.kueue.turns`), and what is decided for one counts for those after it. The
+outcome is a plan; `evsched.core.kueue.family` makes events of it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Outcome = Literal["admit", "preempt", "no-fit", "no-victims", "overlap", "crowded-out", "deferred"]
 """What a cycle makes of a head.
 
-``overlap``: its victims were taken by another head; ``crowded-out``: those before it left no room; ``deferred``: it fits once the
-victims of others are gone.
+``overlap``: its victims were taken by another head; ``crowded-out``: those before it left no room;
+``deferred``: it fits once the victims of others are gone.
 """
 
 
@@ -40,7 +40,9 @@ class Nominee:
 
     __slots__ = ("ask", "assignment", "outcome", "queue", "targets")
 
-    def __init__(self, ask: Ask, queue: Quota, assignment: Assignment, targets: list[Target]) -> None:
+    def __init__(
+        self, ask: Ask, queue: Quota, assignment: Assignment, targets: list[Target]
+    ) -> None:
         """Nominate an ask."""
         self.ask = ask
         self.queue = queue
@@ -49,7 +51,9 @@ class Nominee:
         self.outcome: Outcome = "no-fit"
 
 
-def wishes(ask: Ask, resources: Mapping[str, int], keep: Sequence[Mapping[str, str]] | None = None) -> tuple[PodSetWish, ...]:
+def wishes(
+    ask: Ask, resources: Mapping[str, int], keep: Sequence[Mapping[str, str]] | None = None
+) -> tuple[PodSetWish, ...]:
     """Return what the podsets of an ask ask for; ``keep`` restricts each to flavors that were nominated before."""
     if ask.podsets:
         plain = [PodSetWish(podset.resources, podset.flavors) for podset in ask.podsets]
@@ -57,7 +61,9 @@ def wishes(ask: Ask, resources: Mapping[str, int], keep: Sequence[Mapping[str, s
         plain = [PodSetWish(resources, ask.flavors)]
     if keep is None:
         return tuple(plain)
-    return tuple(PodSetWish(one.resources, flavors) for one, flavors in zip(plain, keep, strict=True))
+    return tuple(
+        PodSetWish(one.resources, flavors) for one, flavors in zip(plain, keep, strict=True)
+    )
 
 
 class Cycle:
@@ -75,7 +81,7 @@ class Cycle:
         self._taken: dict[str, Target] = {}
         self.order: list[Nominee] = []
 
-    # ---------------------------------------------------------------------------------------------------------- nomination
+    # ----------------------------------------------------------------------------------- nomination
 
     def nominate(self, heads: Iterable[Ask]) -> list[Nominee]:
         """Find flavors and victims for every head on the same picture."""
@@ -85,14 +91,20 @@ class Cycle:
             found.append(Nominee(ask, queue, *self._assign(ask, queue)))
         return found
 
-    def _assign(self, ask: Ask, queue: Quota, keep: Sequence[Mapping[str, str]] | None = None) -> tuple[Assignment, list[Target]]:
+    def _assign(
+        self, ask: Ask, queue: Quota, keep: Sequence[Mapping[str, str]] | None = None
+    ) -> tuple[Assignment, list[Target]]:
         resources = self._state.types.shapes[ask.shape].resources
-        assignment = Assigner(self._searcher, self._trial, ask, queue).assign(wishes(ask, resources, keep))
+        assignment = Assigner(self._searcher, self._trial, ask, queue).assign(
+            wishes(ask, resources, keep)
+        )
         if assignment.mode in (FIT, NO_FIT):
             return assignment, []
-        return assignment, self._searcher.search(self._trial, ask, queue, assignment.usage, assignment.contested)
+        return assignment, self._searcher.search(
+            self._trial, ask, queue, assignment.usage, assignment.contested
+        )
 
-    # ------------------------------------------------------------------------------------------------------------ handling
+    # ------------------------------------------------------------------------------------- handling
 
     def handle(self, nominee: Nominee) -> None:
         """Decide about the next nominee; what it will use counts from here on."""
@@ -100,7 +112,12 @@ class Cycle:
         nominee.outcome = self._decide(nominee)
         tracer = self._searcher.tracer
         if tracer is not None:
-            tracer.note(nominee.ask.id, nominee.outcome, queue=nominee.queue.path, level=nominee.assignment.level)
+            tracer.note(
+                nominee.ask.id,
+                nominee.outcome,
+                queue=nominee.queue.path,
+                level=nominee.assignment.level,
+            )
 
     def _decide(self, nominee: Nominee) -> Outcome:
         if nominee.assignment.mode == NO_FIT:
@@ -131,7 +148,9 @@ class Cycle:
         for target in taken:
             trial.remove(target.queue, target.pairs)
             trial.gone[target.allocation.id] = target.queue
-        nominee.assignment, nominee.targets = self._assign(nominee.ask, nominee.queue, nominee.assignment.flavors)
+        nominee.assignment, nominee.targets = self._assign(
+            nominee.ask, nominee.queue, nominee.assignment.flavors
+        )
         trial.gone.clear()
         for target in taken:
             trial.add(target.queue, target.pairs)

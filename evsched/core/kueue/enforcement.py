@@ -1,9 +1,10 @@
 """Quota enforcement for ClusterQueues: after a nominal quota was lowered, and the delay has passed, usage comes down.
 
-Timers, delays and the choice of victims are those of `evsched.core.yunikorn.quota`, with the nominal quota in the place of the
-maximum. Usage above a nominal quota is not wrong in itself in a cohort, it is borrowed; so only what the tree cannot hold any
-more has to go: the smaller of what the queue uses above nominal and what its tree is short of. A queue without a cohort comes
-down to its nominal quota.
+Timers, delays and the choice of victims are those of `evsched.core.yunikorn.quota`, with the
+nominal quota in the place of the maximum. Usage above a nominal quota is not wrong in itself in a
+cohort, it is borrowed; so only what the tree cannot hold any more has to go: the smaller of what
+the queue uses above nominal and what its tree is short of. A queue without a cohort comes down to
+its nominal quota.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def excess_of(state: State, queue: Queue) -> dict[int, int]:
     trial = Trial()
     for other in state.root.leaves():
         if other.quota is not None and other.quota.top is own.top:
-            trial.remove(other.quota, [(index, amount) for index, amount in enumerate(other.preempting) if amount])
+            trial.remove(
+                other.quota,
+                [(index, amount) for index, amount in enumerate(other.preempting) if amount],
+            )
             for application in other.applications.values():
                 for one in application.allocations.values():
                     if one.evicted and not one.told:

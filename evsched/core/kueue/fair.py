@@ -1,8 +1,9 @@
 """Preemption under fair sharing (seed kueue_preemption "Fair Sharing"; reference section 5).
 
-While the ask does not fit, the queue that has borrowed the largest share (`evsched.core.kueue.contest`) is asked for a victim. It
-gives its next candidate when a strategy holds between the two sides just below the lowest cohort that contains both queues. The
-usage of the ask counts in its own queue all the while.
+While the ask does not fit, the queue that has borrowed the largest share
+(`evsched.core.kueue.contest`) is asked for a victim. It gives its next candidate when a strategy
+holds between the two sides just below the lowest cohort that contains both queues. The usage of the
+ask counts in its own queue all the while.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ class _Run:
             cursor = cursors[queue]
             if queue is self.wanted.queue:
                 taken = self._take(contest, queue, cursor.pop(), IN_CLUSTER_QUEUE)
-            elif self._within_nominal and not self.trial.above(self.wanted.queue, self.wanted.contested):
+            elif self._within_nominal and not self.trial.above(
+                self.wanted.queue, self.wanted.contested
+            ):
                 taken = self._take(contest, queue, cursor.pop(), RECLAMATION)
             else:
                 taken = self._compare(contest, queue, cursor, final=final)
@@ -151,9 +154,13 @@ class _Run:
             if allowed:
                 return self._take(contest, queue, entry, FAIR_SHARING)
             if self.wanted.tracer is not None:
-                tracing.note_share(self.trial, self.wanted, (ours, theirs, queue), entry, self.wanted.tracer)
+                tracing.note_share(
+                    self.trial, self.wanted, (ours, theirs, queue), entry, self.wanted.tracer
+                )
             if queue not in self.retry:
-                self.retry[queue] = Cursor(*(([entry], []) if cursor.popped_leaving else ([], [entry])), None)
+                self.retry[queue] = Cursor(
+                    *(([entry], []) if cursor.popped_leaving else ([], [entry])), None
+                )
         contest.update(queue)
         return False
 
@@ -183,7 +190,8 @@ class _Run:
     def _enough(self, cursors: dict[Quota, Cursor]) -> bool:
         """Tell whether the ask could fit if all candidates went, those left to the second strategy included.
 
-        Where a queue stops to borrow is not looked at: which of its candidates go before depends on their shares.
+        Where a queue stops to borrow is not looked at: which of its candidates go before depends on
+        their shares.
         """
         wanted = self.wanted
         empty = self.trial.copy()

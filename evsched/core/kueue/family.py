@@ -50,7 +50,9 @@ class KueueFamily:
         """Take an application in, start and cancel quota timers, drain queues that are stopped, remove queues that are done."""
         if isinstance(event, v.ApplicationSubmitted):
             queue = leaf_of(step.state, event.queue)
-            step.emit(v.ApplicationPlaced, cause=event.seq, application=event.application, queue=queue)
+            step.emit(
+                v.ApplicationPlaced, cause=event.seq, application=event.application, queue=queue
+            )
         elif isinstance(event, v.ConfigurationApplied):
             # Before the first manifests, or after another format, nothing was in force.
             seq, old = self._before or (0, {})
@@ -101,4 +103,7 @@ def _namespace_problem(state: State, proposed: v.AskSubmitted) -> Rejection | No
         return None
     who = f"namespace {namespace}" if namespace else "a workload that comes through no LocalQueue"
     takes = ", ".join(spec.namespaces) or "none"
-    return Rejection("invalid", f"ask {proposed.ask}: {who} found, expected one that ClusterQueue {spec.name} takes ({takes})")
+    return Rejection(
+        "invalid",
+        f"ask {proposed.ask}: {who} found, expected one that ClusterQueue {spec.name} takes ({takes})",
+    )

@@ -93,7 +93,11 @@ def parts_of(state: State, ask: Ask) -> list[Part] | None:
     """Return the parts of an ask whose flavors are all given; None when some are open."""
     if ask.podsets:
         return (
-            [(podset.resources, podset.flavors, podset.preempt_resources) for podset in ask.podsets if podset.flavors is not None]
+            [
+                (podset.resources, podset.flavors, podset.preempt_resources)
+                for podset in ask.podsets
+                if podset.flavors is not None
+            ]
             if all(podset.flavors is not None for podset in ask.podsets)
             else None
         )

@@ -1,8 +1,9 @@
 """Flavors: which one each resource of an ask gets, and whether it fits there, needs preemption, or never fits (section 6).
 
-One resource group after the other, its flavors in the order of the manifest. How good a flavor is for one resource is a mode and
-a borrow level; for a group the worst of its resources counts. Where the real scheduler takes (preempt, without borrowing) beside
-(fit, with borrowing) for a fit under ``PreemptionOverBorrowing``, here a flavor only fits when all its resources do.
+One resource group after the other, its flavors in the order of the manifest. How good a flavor is
+for one resource is a mode and a borrow level; for a group the worst of its resources counts. Where
+the real scheduler takes (preempt, without borrowing) beside (fit, with borrowing) for a fit under
+``PreemptionOverBorrowing``, here a flavor only fits when all its resources do.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class PodSetWish(NamedTuple):
 def is_better(one: Rank, other: Rank, spec: ClusterQueueSpec) -> bool:
     """Tell whether a rank is strictly preferred to another."""
     if one.mode <= NO_CANDIDATES or other.mode <= NO_CANDIDATES:
-        return one.mode > other.mode or (one.mode == other.mode == NO_CANDIDATES and one.level < other.level)
+        return one.mode > other.mode or (
+            one.mode == other.mode == NO_CANDIDATES and one.level < other.level
+        )
     if spec.preference == "PreemptionOverBorrowing":
         return (one.level, -one.mode) < (other.level, -other.mode)
     return (-one.mode, one.level) < (-other.mode, other.level)
@@ -100,8 +103,12 @@ class Assigner:
                 return Assignment(NO_FIT, self.level, tuple(flavors), self.usage, (), found)
             flavors.append(found)
         if self.contested:
-            reason = "not enough unused quota for " + ", ".join(self._named(index) for index in self.contested)
-        return Assignment(self.mode, self.level, tuple(flavors), self.usage, tuple(self.contested), reason)
+            reason = "not enough unused quota for " + ", ".join(
+                self._named(index) for index in self.contested
+            )
+        return Assignment(
+            self.mode, self.level, tuple(flavors), self.usage, tuple(self.contested), reason
+        )
 
     def _named(self, index: int) -> str:
         for group in self.queue.groups:
@@ -118,7 +125,9 @@ class Assigner:
         for resource, amount in sorted(podset.resources.items()):
             if resource in flavors:
                 continue
-            group = next((group for group in self.queue.groups if resource in group.resources), None)
+            group = next(
+                (group for group in self.queue.groups if resource in group.resources), None
+            )
             if group is None:
                 if amount:
                     return f"resource {resource} has no quota in ClusterQueue {self.queue.name}"
@@ -127,7 +136,11 @@ class Assigner:
             if found is None:
                 return f"no flavor of ClusterQueue {self.queue.name} can hold the request for {resource}"
             flavor, ranks, amounts = found
-            flavors.update(dict.fromkeys((name for name in podset.resources if name in group.resources), flavor))
+            flavors.update(
+                dict.fromkeys(
+                    (name for name in podset.resources if name in group.resources), flavor
+                )
+            )
             taken.append((ranks, amounts))
         for ranks, amounts in taken:
             for index, rank in ranks.items():
@@ -138,20 +151,35 @@ class Assigner:
                     self.mode = PREEMPT
         return flavors
 
-    def _group(self, group: FlavorGroup, podset: PodSetWish) -> tuple[str, dict[int, Rank], dict[int, int]] | None:
+    def _group(
+        self, group: FlavorGroup, podset: PodSetWish
+    ) -> tuple[str, dict[int, Rank], dict[int, int]] | None:
         """Return the best flavor of a group, with the rank and amount of each resource; None when no flavor can hold them."""
         names = sorted(name for name in podset.resources if name in group.resources)
         best: tuple[str, dict[int, Rank], dict[int, int]] | None = None
         best_rank = Rank(NO_FIT, 0)
         for flavor, indices in group.flavors:
-            if podset.fixed is not None and any(podset.fixed.get(name, flavor) != flavor for name in names):
+            if podset.fixed is not None and any(
+                podset.fixed.get(name, flavor) != flavor for name in names
+            ):
                 continue
             amounts = {indices[name]: podset.resources[name] for name in names}
-            ranks = {index: self._rank(index, amount + self.usage.get(index, 0)) for index, amount in amounts.items()}
+            ranks = {
+                index: self._rank(index, amount + self.usage.get(index, 0))
+                for index, amount in amounts.items()
+            }
             rank = self._worst(ranks)
             if self.searcher.tracer is not None:
-                total = {name: podset.resources[name] + self.usage.get(indices[name], 0) for name in names}
-                facts = {"flavor": flavor, "resources": total, "mode": MODE_NAMES[rank.mode], "level": rank.level}
+                total = {
+                    name: podset.resources[name] + self.usage.get(indices[name], 0)
+                    for name in names
+                }
+                facts = {
+                    "flavor": flavor,
+                    "resources": total,
+                    "mode": MODE_NAMES[rank.mode],
+                    "level": rank.level,
+                }
                 self.searcher.tracer.note(self.ask.id, "flavor", **facts)
             if is_better(rank, best_rank, self.spec):
                 best, best_rank = (flavor, ranks, amounts), rank
@@ -179,9 +207,16 @@ class Assigner:
         if amount <= trial.available(queue, index):
             return Rank(FIT, level)
         fair = self.searcher.kueue.fair_sharing and spec.reclaim_within_cohort != "Never"
-        if not (amount <= queue.nominal.get(index, 0) or inner or spec.borrow_within_cohort != "Never" or fair):
+        if not (
+            amount <= queue.nominal.get(index, 0)
+            or inner
+            or spec.borrow_within_cohort != "Never"
+            or fair
+        ):
             return Rank(NO_FIT, level)
-        targets = self.searcher.search(trial, self.ask, queue, {index: amount}, (index,), quiet=True)
+        targets = self.searcher.search(
+            trial, self.ask, queue, {index: amount}, (index,), quiet=True
+        )
         if not targets:
             return Rank(NO_CANDIDATES, level)
         for target in targets:

@@ -45,6 +45,11 @@ def preempted(ask: Ask, preemptor: Quota, target: Target) -> str:
 def victims(ask: Ask, preemptor: Quota, targets: Iterable[Target]) -> tuple[Victim, ...]:
     """Return the victims of a decision, in the order of the targets."""
     return tuple(
-        Victim(id=one.allocation.id, queue=one.queue.path, reason=one.reason, message=preempted(ask, preemptor, one))
+        Victim(
+            id=one.allocation.id,
+            queue=one.queue.path,
+            reason=one.reason,
+            message=preempted(ask, preemptor, one),
+        )
         for one in targets
     )

@@ -1,12 +1,14 @@
 """The quota tree: what cohorts and ClusterQueues may use, and what they use of it (reference section 2).
 
-Amounts belong to a (flavor, resource), which is one type index. A queue's *subtree* quota is what it and all below it brought;
-the part it keeps for itself because of a lending limit is *local*. Usage up to the local quota stays with the queue, what is
-above counts as usage of its cohort, so that the usage of a cohort is always the sum over its children of ``max(0, usage -
-local)``. That makes adding and removing exact inverses of each other, in any order.
+Amounts belong to a (flavor, resource), which is one type index. A queue's *subtree* quota is what
+it and all below it brought; the part it keeps for itself because of a lending limit is *local*.
+Usage up to the local quota stays with the queue, what is above counts as usage of its cohort, so
+that the usage of a cohort is always the sum over its children of ``max(0, usage - local)``. That
+makes adding and removing exact inverses of each other, in any order.
 
-Kept as things happen, and never rebuilt for a decision: usage along the path, and for each cohort tree which of its ClusterQueues
-are above their nominal quota (`Quota.borrowers` of the node at the top).
+Kept as things happen, and never rebuilt for a decision: usage along the path, and for each cohort
+tree which of its ClusterQueues are above their nominal quota (`Quota.borrowers` of the node at the
+top).
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class FlavorGroup:
 
     Attributes:
         resources: Names of the covered resources.
-        flavors: Flavor name and the type index of each covered resource, in the order of the manifest.
+        flavors: Flavor name and the type index of each covered resource, in the order of the
+            manifest.
     """
 
     __slots__ = ("flavors", "resources")
@@ -44,7 +47,11 @@ class FlavorGroup:
         """Register the types of a resource group."""
         self.resources = frozenset(spec.resources)
         self.flavors = tuple(
-            (one.flavor, {name: types.type_index(f"{one.flavor}/{name}") for name in spec.resources}) for one in spec.flavors
+            (
+                one.flavor,
+                {name: types.type_index(f"{one.flavor}/{name}") for name in spec.resources},
+            )
+            for one in spec.flavors
         )
 
 
@@ -60,7 +67,8 @@ class Quota:
         usage: What counts here; a type that is not there is not used.
         height: 0 for a ClusterQueue, 1 for a cohort that holds queues only.
         down: From the top of the tree to this node, both included.
-        borrowers: (top only) By type, the ClusterQueues of the tree that use more than their nominal quota.
+        borrowers: (top only) By type, the ClusterQueues of the tree that use more than their
+            nominal quota.
         spec: Of a ClusterQueue; None for a cohort.
         resource_of: Type index to resource name, of all types that the configuration names.
     """
@@ -99,7 +107,7 @@ class Quota:
         """Return the path for people who debug."""
         return f"Quota({self.path})"
 
-    # --------------------------------------------------------------------------------------------------------------- usage
+    # ---------------------------------------------------------------------------------------- usage
 
     def use(self, pairs: Pairs) -> None:
         """Count amounts in this ClusterQueue and, as far as they are not local, above it."""
@@ -132,7 +140,9 @@ class Quota:
                 before = node.usage.get(index, 0)
                 after = node.usage[index] = before + passed
                 kept = node.local.get(index, 0)
-                passed = (after - kept if after > kept else 0) - (before - kept if before > kept else 0)
+                passed = (after - kept if after > kept else 0) - (
+                    before - kept if before > kept else 0
+                )
                 node = node.parent
 
     def _borrows(self, index: int, *, borrows: bool) -> None:
@@ -142,7 +152,7 @@ class Quota:
         else:
             del known[index][self]
 
-    # ----------------------------------------------------------------------------------------------------- what is possible
+    # ----------------------------------------------------------------------------- what is possible
 
     def potential(self, index: int) -> int:
         """Return the most of a type that could ever be used here: nothing is used anywhere, everything is lent."""
@@ -164,7 +174,9 @@ class Quota:
         found = self._lendable.get(resource)
         if found is None:
             name_of = self.resource_of
-            found = sum(self.potential(index) for index in self.top.subtree if name_of[index] == resource)
+            found = sum(
+                self.potential(index) for index in self.top.subtree if name_of[index] == resource
+            )
             found = self._lendable[resource] = min(found, UNLIMITED)
         return found
 
@@ -186,20 +198,23 @@ def quota_of(queue: Queue) -> Quota:
     return queue.quota
 
 
-# -------------------------------------------------------------------------------------------------------------- construction
+# ------------------------------------------------------------------------------------- construction
 
 
 def build_tree(spec: KueueSpec, types: ResourceTypes) -> tuple[Queue, dict[str, Queue]]:
     """Return the queue above all cohort trees (path empty, no quota) and all queues by path.
 
-    Cohorts exist by being named. The order of trees and children is that of the manifests: cohort objects first, then cohorts
-    that only ClusterQueues name.
+    Cohorts exist by being named. The order of trees and children is that of the manifests: cohort
+    objects first, then cohorts that only ClusterQueues name.
     """
     root = Queue("", "", None, leaf=False)
     queues: dict[str, Queue] = {}
     resource_of: dict[int, str] = {}
     manifests = {one.name: one for one in spec.cohorts}
-    for cohort in (*(one.name for one in spec.cohorts), *(one.cohort for one in spec.cluster_queues if one.cohort is not None)):
+    for cohort in (
+        *(one.name for one in spec.cohorts),
+        *(one.cohort for one in spec.cluster_queues if one.cohort is not None),
+    ):
         _cohort(cohort, manifests, root, queues)
     for one in spec.cluster_queues:
         above = None if one.cohort is None else queues[COHORT_PREFIX + one.cohort]
@@ -221,17 +236,25 @@ def build_tree(spec: KueueSpec, types: ResourceTypes) -> tuple[Queue, dict[str, 
     return root, queues
 
 
-def _cohort(name: str, manifests: dict[str, CohortSpec], root: Queue, queues: dict[str, Queue]) -> Queue:
+def _cohort(
+    name: str, manifests: dict[str, CohortSpec], root: Queue, queues: dict[str, Queue]
+) -> Queue:
     path = COHORT_PREFIX + name
     known = queues.get(path)
     if known is not None:
         return known
     manifest = manifests.get(name)
-    above = None if manifest is None or manifest.parent is None else _cohort(manifest.parent, manifests, root, queues)
+    above = (
+        None
+        if manifest is None or manifest.parent is None
+        else _cohort(manifest.parent, manifests, root, queues)
+    )
     return _add(path, name, above, root, queues, leaf=False)
 
 
-def _add(path: str, name: str, above: Queue | None, root: Queue, queues: dict[str, Queue], *, leaf: bool) -> Queue:
+def _add(
+    path: str, name: str, above: Queue | None, root: Queue, queues: dict[str, Queue], *, leaf: bool
+) -> Queue:
     parent = root if above is None else above
     queue = Queue(path, name, parent, leaf=leaf)
     queue.order = len(queues)
@@ -243,7 +266,12 @@ def _add(path: str, name: str, above: Queue | None, root: Queue, queues: dict[st
     return queue
 
 
-def _set_quotas(quota: Quota, groups: Iterable[ResourceGroupSpec], types: ResourceTypes, resource_of: dict[int, str]) -> None:
+def _set_quotas(
+    quota: Quota,
+    groups: Iterable[ResourceGroupSpec],
+    types: ResourceTypes,
+    resource_of: dict[int, str],
+) -> None:
     for group in groups:
         for flavor in group.flavors:
             for resource, limits in flavor.quotas.items():

@@ -31,7 +31,14 @@ class Searcher:
         self.tracer = tracer
 
     def search(
-        self, trial: Trial, ask: Ask, queue: Quota, request: Mapping[int, int], contested: Iterable[int], *, quiet: bool = False
+        self,
+        trial: Trial,
+        ask: Ask,
+        queue: Quota,
+        request: Mapping[int, int],
+        contested: Iterable[int],
+        *,
+        quiet: bool = False,
     ) -> list[Target]:
         """Return the victims for an ask, in the order in which they were chosen; none when none help or none may be taken.
 
@@ -52,12 +59,18 @@ class Searcher:
         if tracer is None and _gives_nobody_up(queue, spec):
             return []
         amounts = tuple(request.items())
-        wanted = Wanted(ask, queue, amounts, tuple(contested), spec, self.kueue, self.candidates, tracer)
+        wanted = Wanted(
+            ask, queue, amounts, tuple(contested), spec, self.kueue, self.candidates, tracer
+        )
         if tracer is not None:
             tracing.note_spared(trial, wanted, tracer)
-        return fair.search(trial, wanted) if self.kueue.fair_sharing else classic.search(trial, wanted)
+        return (
+            fair.search(trial, wanted) if self.kueue.fair_sharing else classic.search(trial, wanted)
+        )
 
 
 def _gives_nobody_up(queue: Quota, spec: ClusterQueueSpec) -> bool:
     """Tell whether the policies of a queue leave no candidate at all, so that nothing need be looked at."""
-    return spec.within_cluster_queue == "Never" and (spec.reclaim_within_cohort == "Never" or queue.parent is None)
+    return spec.within_cluster_queue == "Never" and (
+        spec.reclaim_within_cohort == "Never" or queue.parent is None
+    )

@@ -1,12 +1,14 @@
 """Fair sharing values, exact (seed kueue_preemption "ClusterQueue share value"; reference section 5).
 
-The share of a node is what it uses above its own quota, as a part of what could be lent to it, divided by its weight; of all its
-resources the largest one counts. The real scheduler computes it in float64; here it is an integer that orders exactly as the
-rational number does: the fraction times 2**256, rounded down. Amounts, lendable amounts and weights are below 2**63, so
-denominators are below 2**126, two different fractions differ by more than 2**-252, and their integers differ too.
+The share of a node is what it uses above its own quota, as a part of what could be lent to it,
+divided by its weight; of all its resources the largest one counts. The real scheduler computes it
+in float64; here it is an integer that orders exactly as the rational number does: the fraction
+times 2**256, rounded down. Amounts, lendable amounts and weights are below 2**63, so denominators
+are below 2**126, two different fractions differ by more than 2**-252, and their integers differ
+too.
 
-A share says two things: whether the node borrows at all, and how much. A node can borrow and yet have share 0 when nothing
-could be lent to it.
+A share says two things: whether the node borrows at all, and how much. A node can borrow and yet
+have share 0 when nothing could be lent to it.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ def share_of(node: Quota, usage: Mapping[int, int]) -> int:
 def dominant(node: Quota, usage: Mapping[int, int]) -> tuple[int, int] | None:
     """Return the largest ratio of what a node borrows to what could be lent to it, as a fraction; 0/1 when nothing could be lent.
 
-    None when it does not borrow. The node at the top of a tree, and a queue without cohort, never borrows.
+    None when it does not borrow. The node at the top of a tree, and a queue without cohort, never
+    borrows.
     """
     parent = node.parent
     if parent is None:

@@ -1,6 +1,7 @@
 """Queues that are stopped (``stopPolicy``): on hold they admit nobody, with ``HoldAndDrain`` who is admitted has to go as well.
 
-A stopped LocalQueue is a matter of the workloads that came through it, a stopped ClusterQueue one of all that are in it.
+A stopped LocalQueue is a matter of the workloads that came through it, a stopped ClusterQueue one
+of all that are in it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ def held_local_queues(state: State) -> dict[str, None]:
     spec = state.configuration
     if not isinstance(spec, KueueSpec):
         return {}
-    return {f"{one.namespace}/{one.name}": None for one in spec.local_queues if one.stop_policy != "None"}
+    return {
+        f"{one.namespace}/{one.name}": None
+        for one in spec.local_queues
+        if one.stop_policy != "None"
+    }
 
 
 def drain_all(step: Step, cause: int) -> None:
@@ -35,7 +40,9 @@ def drain_all(step: Step, cause: int) -> None:
     spec = state.configuration
     if not isinstance(spec, KueueSpec):
         return
-    running = [allocation for allocation in state.allocations.values() if not is_leaving(allocation)]
+    running = [
+        allocation for allocation in state.allocations.values() if not is_leaving(allocation)
+    ]
     by_queue: dict[str, list[Allocation]] = {}
     by_local: dict[str, list[Allocation]] = {}
     for allocation in running:
@@ -47,7 +54,13 @@ def drain_all(step: Step, cause: int) -> None:
     for local in spec.local_queues:
         if local.stop_policy == "HoldAndDrain":
             found = by_local.get(f"{local.namespace}/{local.name}", ())
-            _tell(step, local.cluster_queue, [one for one in found if not is_leaving(one)], messages.LOCAL_STOPPED, cause)
+            _tell(
+                step,
+                local.cluster_queue,
+                [one for one in found if not is_leaving(one)],
+                messages.LOCAL_STOPPED,
+                cause,
+            )
 
 
 def drain_one(step: Step, name: str, cause: int) -> None:
@@ -60,7 +73,9 @@ def drain_one(step: Step, name: str, cause: int) -> None:
     if quota is not None and quota.spec is not None and quota.spec.stop_policy == "HoldAndDrain":
         _tell(step, allocation.queue, (allocation,), messages.STOPPED, cause)
     elif allocation.local_queue and any(
-        one.stop_policy == "HoldAndDrain" and f"{one.namespace}/{one.name}" == allocation.local_queue for one in spec.local_queues
+        one.stop_policy == "HoldAndDrain"
+        and f"{one.namespace}/{one.name}" == allocation.local_queue
+        for one in spec.local_queues
     ):
         _tell(step, allocation.queue, (allocation,), messages.LOCAL_STOPPED, cause)
 
@@ -73,5 +88,14 @@ def _tell(step: Step, queue: str, going: Iterable[Allocation], reason: str, caus
     target = [0] * state.width
     for allocation in chosen:
         add(target, state.types.shapes[allocation.shape].pairs)
-    victims = tuple(v.Victim(id=one.id, queue=one.queue, reason=reason, message=messages.TEXTS[reason]) for one in chosen)
-    step.emit(v.QuotaPreemptionDecided, cause=cause, queue=queue, victims=victims, target=state.types.named(enumerate(target)))
+    victims = tuple(
+        v.Victim(id=one.id, queue=one.queue, reason=reason, message=messages.TEXTS[reason])
+        for one in chosen
+    )
+    step.emit(
+        v.QuotaPreemptionDecided,
+        cause=cause,
+        queue=queue,
+        victims=victims,
+        target=state.types.named(enumerate(target)),
+    )

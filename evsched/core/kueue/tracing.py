@@ -32,7 +32,11 @@ def note_spared(trial: Trial, wanted: Wanted, tracer: Tracer) -> None:
         for group in wanted.candidates.groups(queue):
             contested = any(index in group.types for index in wanted.contested)
             for entry in (*group.leaving, *group.staying):
-                code = "uses-nothing-contested" if not contested else why or _entry_spared(wanted, queue, entry)
+                code = (
+                    "uses-nothing-contested"
+                    if not contested
+                    else why or _entry_spared(wanted, queue, entry)
+                )
                 tracer.note(entry[3], code, ask=wanted.ask.id, queue=queue.path, priority=entry[0])
 
 
@@ -55,19 +59,31 @@ def _entry_spared(wanted: Wanted, queue: Quota, entry: Entry) -> str:
     if queue is wanted.queue:
         if wanted.spec.within_cluster_queue == "Never":
             return "withinClusterQueue-Never"
-        return "candidate" if any(True for _ in wanted.own_entries([entry])) else "withinClusterQueue-priority"
+        return (
+            "candidate"
+            if any(True for _ in wanted.own_entries([entry]))
+            else "withinClusterQueue-priority"
+        )
     limit = wanted.reclaim_limit
     return "candidate" if limit is None or entry[0] < limit else "reclaimWithinCohort-priority"
 
 
-def note_limit(trial: Trial, queue: Quota, index: int, amount: int, ask: str, tracer: Tracer) -> None:
+def note_limit(
+    trial: Trial, queue: Quota, index: int, amount: int, ask: str, tracer: Tracer
+) -> None:
     """Tell at which level of the tree a request for one type does not fit, and by which limit."""
     node: Quota | None = queue
     resource = queue.resource_of.get(index, "")
     while node is not None:
         used, quota = trial.usage(node).get(index, 0), node.subtree.get(index, 0)
         limit = node.borrowing.get(index)
-        facts = {"queue": node.path, "resource": resource, "used": used, "quota": quota, "asked": amount}
+        facts = {
+            "queue": node.path,
+            "resource": resource,
+            "used": used,
+            "quota": quota,
+            "asked": amount,
+        }
         if node.parent is None:
             if used + amount > quota:
                 tracer.note(ask, "quota", **facts)
@@ -82,13 +98,16 @@ def note_limit(trial: Trial, queue: Quota, index: int, amount: int, ask: str, tr
         node = node.parent
 
 
-def note_share(trial: Trial, wanted: Wanted, sides: tuple[Quota, Quota, Quota], entry: Entry, tracer: Tracer) -> None:
+def note_share(
+    trial: Trial, wanted: Wanted, sides: tuple[Quota, Quota, Quota], entry: Entry, tracer: Tracer
+) -> None:
     """Tell that a workload is spared by the shares of the two sides, as the status would show them; the ask's is counted.
 
     Args:
         trial: With the ask in and the victims so far gone.
         wanted: What is asked for.
-        sides: The almost lowest common cohorts, of the ask and of the workload, and the queue of the workload.
+        sides: The almost lowest common cohorts, of the ask and of the workload, and the queue of
+            the workload.
         entry: The workload.
         tracer: Hears it.
     """
@@ -98,5 +117,11 @@ def note_share(trial: Trial, wanted: Wanted, sides: tuple[Quota, Quota, Quota], 
     trial.remove(queue, pairs)
     rest = status(theirs, trial.usage(theirs))
     trial.add(queue, pairs)
-    facts = {"ours": ours.path, "theirs": theirs.path, "our_share": shown[0], "their_share": shown[1], "their_rest": rest}
+    facts = {
+        "ours": ours.path,
+        "theirs": theirs.path,
+        "our_share": shown[0],
+        "their_share": shown[1],
+        "their_rest": rest,
+    }
     tracer.note(entry[3], "share", ask=wanted.ask.id, queue=queue.path, **facts)

@@ -1,7 +1,8 @@
 """What would be if: a quota tree in which some workloads are gone and some have come, without touching the state.
 
-A trial lies over the real tree. The usage of a node is copied when the trial first changes it; everything else is read through. A
-change and its opposite cancel exactly (`evsched.core.kueue.model`), which is how searches take victims out and put them back.
+A trial lies over the real tree. The usage of a node is copied when the trial first changes it;
+everything else is read through. A change and its opposite cancel exactly
+(`evsched.core.kueue.model`), which is how searches take victims out and put them back.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class Trial:
 
     Attributes:
         changed: Nodes whose usage differs (or differed) from the tree's, with their usage here.
-        gone: Workloads that an enclosing decision has taken out, by id, with their queues; searches do not see them.
+        gone: Workloads that an enclosing decision has taken out, by id, with their queues; searches
+            do not see them.
     """
 
     __slots__ = ("changed", "gone")
@@ -38,7 +40,7 @@ class Trial:
         other.gone = dict(self.gone)
         return other
 
-    # -------------------------------------------------------------------------------------------------------------- change
+    # --------------------------------------------------------------------------------------- change
 
     def add(self, queue: Quota, pairs: Amounts) -> None:
         """Count amounts in a ClusterQueue."""
@@ -64,7 +66,7 @@ class Trial:
             delta = (after - kept if after > kept else 0) - (before - kept if before > kept else 0)
             node = node.parent
 
-    # ---------------------------------------------------------------------------------------------------------------- look
+    # ----------------------------------------------------------------------------------------- look
 
     def usage(self, node: Quota) -> dict[int, int]:
         """Return the usage of a node by type index; not to be changed."""
@@ -120,8 +122,8 @@ class Trial:
     def borrow_level(self, queue: Quota, index: int, amount: int) -> tuple[int, bool]:
         """Return how high an amount must reach (section 6), and whether the subtree that holds it is less than the whole tree.
 
-        The level is 0 when the queue's own quota holds it, else the height of the first cohort above whose quota holds what is
-        not free below; the height of the top when none does.
+        The level is 0 when the queue's own quota holds it, else the height of the first cohort
+        above whose quota holds what is not free below; the height of the top when none does.
         """
         if queue.parent is None:
             return 0, False

@@ -1,8 +1,9 @@
 """Whose turn it is within a cycle (reference section 7).
 
-Classic: less borrowing first, then higher priority, then older, then uid and id. Fair: in every cohort the nominees of its
-children meet, and the best one goes up: one whose side does not borrow the flavors it asks for, then the lower share with the
-nominee counted, then higher priority, then older. Each turn changes shares, so the tournament is played anew for the next.
+Classic: less borrowing first, then higher priority, then older, then uid and id. Fair: in every
+cohort the nominees of its children meet, and the best one goes up: one whose side does not borrow
+the flavors it asks for, then the lower share with the nominee counted, then higher priority, then
+older. Each turn changes shares, so the tournament is played anew for the next.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def turns(kueue: KueueSpec, trial: Trial, nominees: list[Nominee]) -> Iterator[N
     """Yield the nominees in their order; each must be handled before the next is asked for."""
     if kueue.fair_sharing:
         return _tournaments(kueue, trial, nominees)
-    return iter(sorted(nominees, key=lambda nominee: (nominee.assignment.level, *place_of(nominee.ask))))
+    return iter(
+        sorted(nominees, key=lambda nominee: (nominee.assignment.level, *place_of(nominee.ask)))
+    )
 
 
 def _tournaments(kueue: KueueSpec, trial: Trial, nominees: Iterable[Nominee]) -> Iterator[Nominee]:
@@ -45,8 +48,9 @@ def _tournaments(kueue: KueueSpec, trial: Trial, nominees: Iterable[Nominee]) ->
 class _Tournament:
     """The tournaments of one tree, one after the other.
 
-    Every cohort has a heap of its children by how the best nominee below each stands. Handling the winner changes usage on its
-    way to the top and nowhere else, so that only the children on that way have to be judged anew.
+    Every cohort has a heap of its children by how the best nominee below each stands. Handling the
+    winner changes usage on its way to the top and nowhere else, so that only the children on that
+    way have to be judged anew.
     """
 
     def __init__(self, kueue: KueueSpec, trial: Trial, entered: dict[Quota, Nominee]) -> None:

@@ -26,9 +26,11 @@ class Waiting:
     """The asks of a Kueue partition by ClusterQueue.
 
     Attributes:
-        queues: Path of a ClusterQueue to the places of its asks, sorted; queues in which nobody waits are not there.
+        queues: Path of a ClusterQueue to the places of its asks, sorted; queues in which nobody
+            waits are not there.
         held: LocalQueues on hold; asks that came through them are not considered.
-        new: Ids of asks that no cycle may have seen yet; those that one has seen, or that are gone, may still be there.
+        new: Ids of asks that no cycle may have seen yet; those that one has seen, or that are gone,
+            may still be there.
     """
 
     def __init__(self, state: State) -> None:

@@ -32,7 +32,8 @@ class Wanted(NamedTuple):
 
     Attributes:
         request: (type index, amount), zeros included: all that has to fit.
-        contested: Types for which room must be made; only workloads that use one of them are candidates.
+        contested: Types for which room must be made; only workloads that use one of them are
+            candidates.
         spec: Of the ask's ClusterQueue.
         tracer: None in production and in trials of flavors.
     """
@@ -65,7 +66,7 @@ class Wanted(NamedTuple):
         """Return the victim that an entry stands for."""
         return Target(entry[4], queue, self.candidates.pairs(entry[4]), reason)
 
-    # ------------------------------------------------------------------------------------------------- who may be preempted
+    # ------------------------------------------------------------------------- who may be preempted
 
     @property
     def reclaims(self) -> bool:
@@ -85,7 +86,11 @@ class Wanted(NamedTuple):
 
     def own_entries(self, entries: list[Entry]) -> Iterator[Entry]:
         """Yield the workloads of the ask's own queue that its policy ``withinClusterQueue`` gives up, in order."""
-        policy, priority, created = self.spec.within_cluster_queue, self.ask.priority, self.ask.created
+        policy, priority, created = (
+            self.spec.within_cluster_queue,
+            self.ask.priority,
+            self.ask.created,
+        )
         if policy == "Never":
             return
         for entry in entries:
@@ -95,7 +100,9 @@ class Wanted(NamedTuple):
                 yield entry
 
 
-def minimise(trial: Trial, wanted: Wanted, targets: list[Target], *, borrowing: bool) -> list[Target]:
+def minimise(
+    trial: Trial, wanted: Wanted, targets: list[Target], *, borrowing: bool
+) -> list[Target]:
     """Put back every target but the last that is not needed, last taken first; the gap is filled by the end of the list."""
     queue, request = wanted.queue, wanted.request
     for place in range(len(targets) - 2, -1, -1):

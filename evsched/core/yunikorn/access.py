@@ -1,10 +1,11 @@
 """Who may submit to a queue: ``submitacl`` and ``adminacl`` of queues.yaml.
 
-An access list is ``users groups``: names with commas between them, one space between the two parts, ``*`` for everybody. An empty
-list lets nobody in by itself, but whoever may submit to a queue, or administers it, may do so to all queues below it.
+An access list is ``users groups``: names with commas between them, one space between the two parts,
+``*`` for everybody. An empty list lets nobody in by itself, but whoever may submit to a queue, or
+administers it, may do so to all queues below it.
 
-A partition in whose configuration no list is written at all, as in the seeds' examples, has no access control: everybody may
-submit. The first list that is written anywhere ends that.
+A partition in whose configuration no list is written at all, as in the seeds' examples, has no
+access control: everybody may submit. The first list that is written anywhere ends that.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ def listed(acl: str, user: str, groups: Iterable[str]) -> bool:
     if users == "*" or named.strip() == "*":
         return True
     listed_groups = [name.strip() for name in named.split(",")]
-    return user in [name.strip() for name in users.split(",")] or any(group in listed_groups for group in groups)
+    return user in [name.strip() for name in users.split(",")] or any(
+        group in listed_groups for group in groups
+    )
 
 
 def may_submit(queue: Queue, user: str, groups: Iterable[str]) -> bool:

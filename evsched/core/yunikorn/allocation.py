@@ -1,15 +1,18 @@
 """The allocation cycle: who waits gets what is free, in the order of the policies.
 
-First those for whom a node is reserved, then everybody in the order of `evsched.core.yunikorn.ordering`. After each binding the
-order is looked at anew, because shares have changed. An ask that cannot be bound is passed over and holds nobody else up; within
-one cycle room only shrinks, so it is not tried twice, nor is any other with the same demand.
+First those for whom a node is reserved, then everybody in the order of
+`evsched.core.yunikorn.ordering`. After each binding the order is looked at anew, because shares
+have changed. An ask that cannot be bound is passed over and holds nobody else up; within one cycle
+room only shrinks, so it is not tried twice, nor is any other with the same demand.
 
-An ask in flight (its victims were told to go) is bound on the reserved node alone, as soon as that has room. When all its
-victims are gone it does not wait for those of other asks that have the same node reserved: what is promised there fits together
-once all of them are gone, in whatever order. When the node cannot take it after all (it shrank, it was closed), it is bound
-wherever it fits. An ask with a required node runs there or nowhere.
+An ask in flight (its victims were told to go) is bound on the reserved node alone, as soon as that
+has room. When all its victims are gone it does not wait for those of other asks that have the same
+node reserved: what is promised there fits together once all of them are gone, in whatever order.
+When the node cannot take it after all (it shrank, it was closed), it is bound wherever it fits. An
+ask with a required node runs there or nowhere.
 
-An application that is paused is passed over, but for its asks in flight; `evsched.core.yunikorn.pauses` says who is paused.
+An application that is paused is passed over, but for its asks in flight;
+`evsched.core.yunikorn.pauses` says who is paused.
 """
 
 from __future__ import annotations
@@ -36,8 +39,9 @@ BULK = 32
 def within_maximum(leaf: Queue, pairs: Pairs, *, own_claim: bool) -> Queue | None:
     """Return the lowest queue on the path whose maximum the amounts would pass, None when they fit everywhere.
 
-    What asks in flight have been promised counts as used. For one of them (``own_claim``) it does not: the promises were made
-    together, so that they all fit once the victims are gone, and whose victims go first is bound first.
+    What asks in flight have been promised counts as used. For one of them (``own_claim``) it does
+    not: the promises were made together, so that they all fit once the victims are gone, and whose
+    victims go first is bound first.
     """
     for queue in leaf.lineage:
         maximum = queue.maximum
@@ -45,7 +49,10 @@ def within_maximum(leaf: Queue, pairs: Pairs, *, own_claim: bool) -> Queue | Non
             usage, claimed = queue.usage, queue.claimed
             for index, amount in pairs:
                 limit = maximum.get(index)
-                if limit is not None and usage[index] + amount + (0 if own_claim else claimed[index]) > limit:
+                if (
+                    limit is not None
+                    and usage[index] + amount + (0 if own_claim else claimed[index]) > limit
+                ):
                     return queue
     return None
 
@@ -57,7 +64,9 @@ def allocate(step: Step) -> None:
         return
     columns = columns_of(state)
     order = order_of(state, columns)
-    if order.stirred or columns.stirred:  # else whoever waits was tried in vain, and nothing has changed that could help
+    if (
+        order.stirred or columns.stirred
+    ):  # else whoever waits was tried in vain, and nothing has changed that could help
         _serve_reserved(step, columns)
         _serve_waiting(step, order, columns)
         order.stirred = False
@@ -80,17 +89,22 @@ def order_of(state: State, columns: NodeColumns) -> WaitingOrder:
 def _serve_reserved(step: Step, columns: NodeColumns) -> None:
     """Bind the asks that have a node reserved, oldest in the log first.
 
-    One that is bound elsewhere gives up room, and the first one of its application lifts `maxapplications` off the others: either
-    may help an older one, so the round begins again.
+    One that is bound elsewhere gives up room, and the first one of its application lifts
+    `maxapplications` off the others: either may help an older one, so the round begins again.
     """
     state = step.state
     again = bool(state.reservations)
     while again:
         again = False
-        for ask in sorted((state.asks[name] for name in state.reservations), key=lambda ask: ask.seq):
+        for ask in sorted(
+            (state.asks[name] for name in state.reservations), key=lambda ask: ask.seq
+        ):
             name = _reserved_place(state, columns, ask)
             if name is not None:
-                again = name != state.reservations[ask.id] or not state.applications[ask.application].allocations
+                again = (
+                    name != state.reservations[ask.id]
+                    or not state.applications[ask.application].allocations
+                )
                 step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
                 if again:
                     break
@@ -100,9 +114,15 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
     """Return where an ask that has a node reserved can be bound now; None: not yet."""
     shape = state.types.shapes[ask.shape]
     preemption = state.preemptions.get(ask.id)
-    if within_maximum(state.queues[ask.queue], shape.pairs, own_claim=preemption is not None) is not None:
+    if (
+        within_maximum(state.queues[ask.queue], shape.pairs, own_claim=preemption is not None)
+        is not None
+    ):
         return None
-    if preemption is None and limits.blocks(state, state.applications[ask.application], shape.pairs) is not None:
+    if (
+        preemption is None
+        and limits.blocks(state, state.applications[ask.application], shape.pairs) is not None
+    ):
         return None
     node = state.nodes.get(state.reservations[ask.id])
     allowed = node is not None and node.schedulable and ask.required_node in {None, node.name}
@@ -110,9 +130,17 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
         return node.name
     if preemption is None or preemption.waiting_for:
         return None
-    if node is not None and allowed and all(node.free(index) >= amount for index, amount in shape.pairs):
+    if (
+        node is not None
+        and allowed
+        and all(node.free(index) >= amount for index, amount in shape.pairs)
+    ):
         return node.name
-    return columns.place(shape) if ask.required_node is None else columns.place_on(ask.required_node, shape.pairs)
+    return (
+        columns.place(shape)
+        if ask.required_node is None
+        else columns.place_on(ask.required_node, shape.pairs)
+    )
 
 
 def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None:
@@ -142,7 +170,9 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
                 _disappoint(order, columns)
                 failures = 0
             continue
-        again = ask.id in state.reservations or (state.reservations and not applications[ask.application].allocations)
+        again = ask.id in state.reservations or (
+            state.reservations and not applications[ask.application].allocations
+        )
         step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
         if again:  # as in `_serve_reserved`
             _serve_reserved(step, columns)
@@ -162,7 +192,9 @@ def _relieve(order: WaitingOrder, columns: NodeColumns) -> None:
         if demand.required is None:
             if columns.fits_any(rows, demand.shape.pairs):
                 order.unblock(demand, hope)
-        elif columns.rows.get(demand.required) in grown and columns.place_on(demand.required, demand.shape.pairs):
+        elif columns.rows.get(demand.required) in grown and columns.place_on(
+            demand.required, demand.shape.pairs
+        ):
             order.unblock(demand)
     grown.clear()
 
@@ -205,7 +237,9 @@ def _note_waiting(step: Step, columns: NodeColumns) -> None:
         if in_flight is None and ask.application in state.paused:
             tracer.note(ask.id, "paused", until=state.paused[ask.application])
         if in_flight is not None and in_flight.waiting_for:
-            tracer.note(ask.id, "in-flight", node=in_flight.node, waiting_for=tuple(in_flight.waiting_for))
+            tracer.note(
+                ask.id, "in-flight", node=in_flight.node, waiting_for=tuple(in_flight.waiting_for)
+            )
         full = within_maximum(leaf, shape.pairs, own_claim=in_flight is not None)
         if full is not None:
             names = state.types.names

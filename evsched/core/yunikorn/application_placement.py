@@ -1,22 +1,22 @@
 """Which queue takes an application in: placement rules, the queues they create, and those that go when they are empty.
 
-Rules are tried in their order. A rule finds the path of a queue or says why it does not; the first whose queue can take the
-application in, and lets its user submit, decides:
+Rules are tried in their order. A rule finds the path of a queue or says why it does not; the first
+whose queue can take the application in, and lets its user submit, decides:
 
 ========  ==================================================================================================================
-fixed     the queue that is its value
-tag       the application's tag of that name
-user      the user's name
-provided  the queue that the application names; the only rule, without ``create``, where none is configured
-========  ==================================================================================================================
+fixed     the queue that is its value tag       the application's tag of that name user      the
+user's name provided  the queue that the application names; the only rule, without ``create``, where
+none is configured ========
+==================================================================================================================
 
-A full path (``root.…``) is meant as it is. Any other name is a queue below the one that the parent rule finds, or below root;
-its dots become ``_dot_``, except in a fixed value, where they separate. A queue that does not exist yet is made when its rule
-has ``create``, with what is missing above it; the parents are *dynamic* too. A dynamic queue goes with its last application,
-a draining one as well (it left the configuration while it was in use).
+A full path (``root.…``) is meant as it is. Any other name is a queue below the one that the parent
+rule finds, or below root; its dots become ``_dot_``, except in a fixed value, where they separate.
+A queue that does not exist yet is made when its rule has ``create``, with what is missing above it;
+the parents are *dynamic* too. A dynamic queue goes with its last application, a draining one as
+well (it left the configuration while it was in use).
 
-Asks and restored allocations whose application is unknown come from the cluster's own agent: they name their leaf, and
-neither rules nor access lists are asked.
+Asks and restored allocations whose application is unknown come from the cluster's own agent: they
+name their leaf, and neither rules nor access lists are asked.
 """
 
 from __future__ import annotations
@@ -79,7 +79,13 @@ def place(step: Step, event: v.ApplicationSubmitted) -> None:
         path = ".".join(parts[:depth])
         if path not in state.queues:
             step.emit(v.QueueCreated, cause=event.seq, queue=path, parent=depth < len(parts))
-    step.emit(v.ApplicationPlaced, cause=event.seq, application=event.application, queue=found.path, rule=found.rule)
+    step.emit(
+        v.ApplicationPlaced,
+        cause=event.seq,
+        application=event.application,
+        queue=found.path,
+        rule=found.rule,
+    )
 
 
 def remove_empty(step: Step, leaf: Queue, cause: int) -> None:
@@ -88,7 +94,11 @@ def remove_empty(step: Step, leaf: Queue, cause: int) -> None:
     if leaf.applications or leaf.children:
         return
     for queue in leaf.lineage:
-        if not (queue.dynamic or queue.draining) or queue.children or queues.get(queue.path) is not queue:
+        if (
+            not (queue.dynamic or queue.draining)
+            or queue.children
+            or queues.get(queue.path) is not queue
+        ):
             return
         step.emit(v.QueueRemoved, cause=cause, queue=queue.path)
 
@@ -109,7 +119,7 @@ def leaves_that_may_go(state: State, event: v.AnyInput) -> list[Queue]:
     return [leaf for leaf in leaves if leaf.dynamic or leaf.draining]
 
 
-# ----------------------------------------------------------------------------------------------------------------- rules
+# -------------------------------------------------------------------------------------------- rules
 
 
 def find(state: State, application: v.ApplicationSubmitted) -> Placement | Rejection:
@@ -127,11 +137,15 @@ def find(state: State, application: v.ApplicationSubmitted) -> Placement | Rejec
             missed.append(miss)
     if not rules:
         return Rejection(missed[0].code, f"{subject}: {missed[0].reason}")
-    said = "; ".join(f"{rule.name}: {miss.reason}" for rule, miss in zip(rules, missed, strict=True))
+    said = "; ".join(
+        f"{rule.name}: {miss.reason}" for rule, miss in zip(rules, missed, strict=True)
+    )
     return Rejection("conflict", f"{subject}: no placement rule takes it in ({said})")
 
 
-def _resolve(state: State, rule: PlacementRuleSpec, application: v.ApplicationSubmitted) -> str | _Miss:
+def _resolve(
+    state: State, rule: PlacementRuleSpec, application: v.ApplicationSubmitted
+) -> str | _Miss:
     """Return the path that a rule finds, in lower case; the queue exists or may be created by the rule."""
     if rule.filter is not None and not passes(rule.filter, application.user, application.groups):
         return _Miss("conflict", f"its filter does not let user {application.user} pass")
@@ -144,10 +158,16 @@ def _resolve(state: State, rule: PlacementRuleSpec, application: v.ApplicationSu
     else:
         above = "root" if rule.parent is None else _resolve(state, rule.parent, application)
         if isinstance(above, _Miss):
-            return _Miss(above.code, f"its parent rule {rule.parent.name if rule.parent is not None else ''}: {above.reason}")
+            return _Miss(
+                above.code,
+                f"its parent rule {rule.parent.name if rule.parent is not None else ''}: {above.reason}",
+            )
         known = state.queues.get(above)
         if known is not None and known.leaf:
-            return _Miss("invalid", f"queue {above}, which its parent rule finds, is a leaf, expected a parent")
+            return _Miss(
+                "invalid",
+                f"queue {above}, which its parent rule finds, is a leaf, expected a parent",
+            )
         path = f"{above}.{name if rule.name == 'fixed' else name.replace('.', '_dot_')}"
     if path not in state.queues and not rule.create:
         may = " and the rule may not create it" if _has_rules(state) else ""
@@ -156,7 +176,9 @@ def _resolve(state: State, rule: PlacementRuleSpec, application: v.ApplicationSu
 
 
 def _has_rules(state: State) -> bool:
-    return isinstance(state.configuration, YunikornSpec) and bool(state.configuration.placement_rules)
+    return isinstance(state.configuration, YunikornSpec) and bool(
+        state.configuration.placement_rules
+    )
 
 
 def _name(rule: PlacementRuleSpec, application: v.ApplicationSubmitted) -> str | _Miss:
@@ -167,7 +189,9 @@ def _name(rule: PlacementRuleSpec, application: v.ApplicationSubmitted) -> str |
         case "user":
             return application.user or _Miss("invalid", "the application has no user")
         case "tag":
-            return application.tags.get(rule.value) or _Miss("unknown", f"the application has no tag {rule.value}")
+            return application.tags.get(rule.value) or _Miss(
+                "unknown", f"the application has no tag {rule.value}"
+            )
         case "provided":
             return application.queue or _Miss("unknown", "the application names no queue")
 
@@ -176,7 +200,9 @@ def passes(filter_: FilterSpec, user: str, groups: Iterable[str]) -> bool:
     """Tell whether a placement rule holds for a user; a filter that names nobody holds for everybody."""
     if not filter_.users and not filter_.groups:
         return True
-    matched = _matches(filter_.users, user) or any(_matches(filter_.groups, group) for group in groups)
+    matched = _matches(filter_.users, user) or any(
+        _matches(filter_.groups, group) for group in groups
+    )
     return matched is filter_.allow
 
 
@@ -196,17 +222,27 @@ def _cannot_take(state: State, path: str, application: v.ApplicationSubmitted) -
         missing.append(name)
         queue = state.queues.get(path) if path else state.root
     if queue.draining:
-        return _Miss("conflict", f"queue {queue.path} is no longer in the configuration and takes nothing in")
+        return _Miss(
+            "conflict", f"queue {queue.path} is no longer in the configuration and takes nothing in"
+        )
     if not missing and not queue.leaf:
         return _Miss("invalid", f"queue {queue.path} is a parent, expected a leaf")
     if missing:
         if queue.leaf:
-            return _Miss("invalid", f"queue {queue.path} is a leaf, no queue can be created below it")
+            return _Miss(
+                "invalid", f"queue {queue.path} is a leaf, no queue can be created below it"
+            )
         wrong = next((name for name in reversed(missing) if not _NAME.fullmatch(name)), None)
         if wrong is not None:
-            return _Miss("invalid", f"{wrong[:64]!r} cannot be the name of a queue, expected up to 64 letters, digits and _:#/@-")
+            return _Miss(
+                "invalid",
+                f"{wrong[:64]!r} cannot be the name of a queue, expected up to 64 letters, digits and _:#/@-",
+            )
         if queue.depth + len(missing) > MAX_DEPTH:
-            return _Miss("invalid", f"a queue {queue.depth + len(missing)} levels below root, expected at most {MAX_DEPTH}")
+            return _Miss(
+                "invalid",
+                f"a queue {queue.depth + len(missing)} levels below root, expected at most {MAX_DEPTH}",
+            )
     if not may_submit(queue, application.user, application.groups):
         reason = f"user {application.user} may not submit to queue {queue.path}, no access list on its path says so"
         return _Miss("conflict", reason)

@@ -1,8 +1,9 @@
 """What preemption would cost an ask at least, on all nodes at once.
 
-Everything here is a sum, a maximum or a comparison over the columns of `evsched.core.victims`. It rules nodes out and puts the
-others into an order; it never decides. What it says of a node is a bound: no plan there has fewer victims, or costs less. Law 2
-counts only as far as one victim alone would break it, and whether victims fit together is left to the search.
+Everything here is a sum, a maximum or a comparison over the columns of `evsched.core.victims`. It
+rules nodes out and puts the others into an order; it never decides. What it says of a node is a
+bound: no plan there has fewer victims, or costs less. Law 2 counts only as far as one victim alone
+would break it, and whether victims fit together is left to the search.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class Eligible:
     def _at(self, level: int) -> tuple[Bools, int]:
         found = self._allowed.get(level)
         if found is None:
-            allowed = self.marks if level == LEVELS[-1] else self.marks & (self.index.flags <= level)
+            allowed = (
+                self.marks if level == LEVELS[-1] else self.marks & (self.index.flags <= level)
+            )
             found = self._allowed[level] = (allowed, int(np.count_nonzero(allowed)))
         return found
 
@@ -87,7 +90,9 @@ class Eligible:
         found = self._given.get((level, kind))
         if found is None:
             index = self.index
-            found = self._given[level, kind] = index.sums(np.where(self.allowed(level), index.amounts[kind], 0))
+            found = self._given[level, kind] = index.sums(
+                np.where(self.allowed(level), index.amounts[kind], 0)
+            )
         return found
 
 
@@ -95,7 +100,8 @@ class Outlook:
     """One ask against all nodes.
 
     Attributes:
-        lacking: By type of the ask, in its order, and by page: what a node has too little of; 0 or less where it has enough.
+        lacking: By type of the ask, in its order, and by page: what a node has too little of; 0 or
+            less where it has enough.
         shortages: What is lacking below maxima on the ask's path.
     """
 
@@ -141,7 +147,10 @@ class Outlook:
                 for kind, amount in state.types.shapes[allocation.shape].pairs:
                     held[kind] = held.get(kind, 0) + amount
         pairs = self.asker.pairs
-        return all(lacking[page] + held.get(kind, 0) <= 0 for (kind, _), lacking in zip(pairs, self.lacking, strict=True))
+        return all(
+            lacking[page] + held.get(kind, 0) <= 0
+            for (kind, _), lacking in zip(pairs, self.lacking, strict=True)
+        )
 
     def eligible(self, known: dict[Similar, Eligible]) -> Eligible:
         """Return who may be a victim taken alone.
@@ -195,7 +204,12 @@ class Outlook:
             good &= eligible.given(level, kind) >= lacking
         allowed = eligible.allowed(level)
         for short in self.shortages:
-            good &= index.sums(np.where(allowed & self._inside(short.queue), index.amounts[short.kind], 0)) >= short.amount
+            good &= (
+                index.sums(
+                    np.where(allowed & self._inside(short.queue), index.amounts[short.kind], 0)
+                )
+                >= short.amount
+            )
         pages: Longs = good.nonzero()[0]
         return pages
 
@@ -216,22 +230,35 @@ class Outlook:
             parts.append((fewest * self.state.time + total if part.ages else total) // part.unit)
         exact = fewest == (0 if level or self.shortages else 1)
         waste = self._least_waste(_Packed(able.nonzero()[0], counts), fewest, exact)
-        return [opted_out, originators, fewest, *((*waste, *parts) if cost.waste_first else (*parts, *waste))]
+        return [
+            opted_out,
+            originators,
+            fewest,
+            *((*waste, *parts) if cost.waste_first else (*parts, *waste)),
+        ]
 
     def _fewest(self, allowed: Bools, counts: Longs) -> tuple[Longs, Bools]:
         """Return a number of victims below which no plan is possible, by page and at least 1, and who can be one of so many.
 
-        The largest together must cover all that is lacking, so one of them must cover what the largest others leave.
+        The largest together must cover all that is lacking, so one of them must cover what the
+        largest others leave.
         """
         index = self.index
         fewest = np.ones(len(index.names), np.int64)
-        packed = [_Packed(_ordered(index.largest_first(kind), allowed), counts) for kind, _ in self.asker.pairs]
+        packed = [
+            _Packed(_ordered(index.largest_first(kind), allowed), counts)
+            for kind, _ in self.asker.pairs
+        ]
         for (kind, _), lacking, largest in zip(self.asker.pairs, self.lacking, packed, strict=True):
             np.maximum(fewest, largest.until(index.amounts[kind], lacking), out=fewest)
         for short in self.shortages:
             inside = allowed & self._inside(short.queue)
             largest = _Packed(_ordered(index.largest_first(short.kind), inside), index.sums(inside))
-            np.maximum(fewest, largest.until(index.amounts[short.kind], np.full(len(fewest), short.amount)), out=fewest)
+            np.maximum(
+                fewest,
+                largest.until(index.amounts[short.kind], np.full(len(fewest), short.amount)),
+                out=fewest,
+            )
         able = allowed.copy()
         for (kind, _), lacking, largest in zip(self.asker.pairs, self.lacking, packed, strict=True):
             rest = lacking - largest.first(index.amounts[kind], fewest - 1)
@@ -239,10 +266,13 @@ class Outlook:
                 able &= index.amounts[kind] >= rest[index.page]
         return fewest, able
 
-    def _flags(self, allowed: Bools, counts: Longs, fewest: Longs, level: int) -> tuple[Longs, Longs]:
+    def _flags(
+        self, allowed: Bools, counts: Longs, fewest: Longs, level: int
+    ) -> tuple[Longs, Longs]:
         """Return how many opted-out victims and originators a plan has at least, by page.
 
-        Beyond level 0 no plan spares them all, so there is at least one; who goes with it need not be the cheapest of the others.
+        Beyond level 0 no plan spares them all, so there is at least one; who goes with it need not
+        be the cheapest of the others.
         """
         index = self.index
         none = np.zeros(len(fewest), np.int64)
@@ -258,7 +288,8 @@ class Outlook:
     def _least_waste(self, able: _Packed, fewest: Longs, exact: Bools) -> list[Longs]:
         """Return what victims give up at least beyond what is lacking, by type and page.
 
-        Where any of those allowed is a plan by itself (``exact``) it is the least of those that the cost compares by waste.
+        Where any of those allowed is a plan by itself (``exact``) it is the least of those that the
+        cost compares by waste.
         """
         index, cost = self.index, self.index.cost
         page = index.page[able.places]

@@ -1,23 +1,25 @@
 """What a plan costs: the total order among lawful plans, and the named functions that can be put in its place.
 
-Every cost begins the same way, as the seed wants it (preemption_design): fewer opted-out victims (law 1: a single one costs more
-than anything else), fewer originators, fewer victims. What follows can be chosen by name (``preemption.cost`` of the partition;
-seed cross_queue_preemption, answer 3):
+Every cost begins the same way, as the seed wants it (preemption_design): fewer opted-out victims
+(law 1: a single one costs more than anything else), fewer originators, fewer victims. What follows
+can be chosen by name (``preemption.cost`` of the partition; seed cross_queue_preemption, answer 3):
 
 ============  ===========================================================================================
 ``default``   lower priorities (their sum), then younger (the sum of ages), then less waste
-``youngest``  younger, then lower priorities, then less waste
-``smallest``  less waste, then lower priorities, then younger
-============  ===========================================================================================
+``youngest``  younger, then lower priorities, then less waste ``smallest``  less waste, then lower
+priorities, then younger ============
+===========================================================================================
 
-*Waste* is what the victims give up of the types that the ask requests, beyond what it lacks; type by type.
+*Waste* is what the victims give up of the types that the ask requests, beyond what it lacks; type
+by type.
 
-The order has two levels. *On a node* ages count to the millisecond, and last comes the place in the order of candidates: the same
-parts, and of two that are equal in everything the one that started last. *Between the best plans of the nodes* ages count in
-whole hours by default, as a few minutes of life are no reason to prefer another node; last comes the name of the node.
+The order has two levels. *On a node* ages count to the millisecond, and last comes the place in the
+order of candidates: the same parts, and of two that are equal in everything the one that started
+last. *Between the best plans of the nodes* ages count in whole hours by default, as a few minutes
+of life are no reason to prefer another node; last comes the name of the node.
 
-A cost is a sum of vectors, one a victim, compared from the left, and every victim adds 1 to the number of victims. So taking a
-victim off a plan makes it cheaper, and the cheapest plan is minimal.
+A cost is a sum of vectors, one a victim, compared from the left, and every victim adds 1 to the
+number of victims. So taking a victim off a plan makes it cheaper, and the cheapest plan is minimal.
 """
 
 from __future__ import annotations
@@ -90,12 +92,16 @@ class Cost(NamedTuple):
         """
         parts = [part.of(allocation) for part in self.parts]
         ordered = (*given, *parts) if self.waste_first else (*parts, *given)
-        weight = ((int(not allocation.allow_preemption) << 16) + int(allocation.originator) << 16) + 1
+        weight = (
+            (int(not allocation.allow_preemption) << 16) + int(allocation.originator) << 16
+        ) + 1
         for value in ordered:
             weight = (weight << FIELD_BITS) + value
         return weight
 
-    def between_nodes(self, victims: Sequence[Allocation], waste: Sequence[int], time: int) -> tuple[int, ...]:
+    def between_nodes(
+        self, victims: Sequence[Allocation], waste: Sequence[int], time: int
+    ) -> tuple[int, ...]:
         """Return the cost by which the best plans of the nodes are compared; the name of the node makes it total."""
         sums = [
             (len(victims) * time + total if part.ages else total) // part.unit

@@ -1,12 +1,14 @@
 """Preemption for guarantees: the cheapest lawful plan for one ask (seed preemption_design).
 
-First the columns of `evsched.core.victims` say, for all nodes at once, which of them could make room and what that would cost at
-least; then the nodes are searched exactly, the most promising first, until no other can be cheaper. Plans without opted-out
-victims and originators are looked for on all nodes before any other (law 1), then those with originators, then the rest.
+First the columns of `evsched.core.victims` say, for all nodes at once, which of them could make
+room and what that would cost at least; then the nodes are searched exactly, the most promising
+first, until no other can be cheaper. Plans without opted-out victims and originators are looked for
+on all nodes before any other (law 1), then those with originators, then the rest.
 
-A queue on the asker's path whose maximum the ask would pass is one more thing that lacks room: enough victims must come from
-below that queue. A plan that needs no victim is none: the ask waits for room that is free or being freed already. For
-room that is being freed for others it waits once and for a while (`PATIENCE_MS`), then it preempts elsewhere.
+A queue on the asker's path whose maximum the ask would pass is one more thing that lacks room:
+enough victims must come from below that queue. A plan that needs no victim is none: the ask waits
+for room that is free or being freed already. For room that is being freed for others it waits once
+and for a while (`PATIENCE_MS`), then it preempts elsewhere.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from evsched.core.yunikorn.laws import Asker
 from evsched.core.yunikorn.search import NODE_BUDGET, Candidate, Found, cheapest
 
 ASK_BUDGET = 50_000
-"""Most candidates that are looked at for one ask, over all nodes. A plan found until then is still lawful and minimal; the event
-says that the search was cut."""
+"""Most candidates that are looked at for one ask, over all nodes. A plan found until then is still
+lawful and minimal; the event says that the search was cut."""
 
 NODES_IN_VAIN = 64
 """Once there is a plan, most nodes that are searched one after the other without finding a cheaper one."""
@@ -35,8 +37,9 @@ NODES_IN_VAIN = 64
 PATIENCE_MS = 1_000
 """How long an ask waits for room that is being freed for others, before it may preempt elsewhere.
 
-Several asks that fit into what one large victim leaves would otherwise each take a victim of their own. But who was told to go
-need not obey, and an ask with a lawful plan must not be left waiting: it waits for those who leave at once.
+Several asks that fit into what one large victim leaves would otherwise each take a victim of their
+own. But who was told to go need not obey, and an ask with a lawful plan must not be left waiting:
+it waits for those who leave at once.
 """
 
 HOPELESS = frozenset({"no-victims", "node-short", "law2"})
@@ -79,20 +82,26 @@ def is_impatient(state: State, ask: Ask) -> bool:
     return 0 < ask.patient_until <= state.time
 
 
-def find_plan(state: State, cost: Cost, ask: Ask, known: dict[Similar, Eligible] | None = None) -> Plan | Failure:
+def find_plan(
+    state: State, cost: Cost, ask: Ask, known: dict[Similar, Eligible] | None = None
+) -> Plan | Failure:
     """Return the cheapest lawful plan for an ask that waits, or why there is none.
 
     Args:
         state: Only read.
         cost: By what the cheapest is chosen.
         ask: Old enough, allowed to preempt and not in flight; that is not looked at here.
-        known: Kept by the caller from ask to ask and emptied when anything was decided; saves time when asks are similar.
+        known: Kept by the caller from ask to ask and emptied when anything was decided; saves time
+            when asks are similar.
     """
     asker = Asker(state, ask)
     if asker.guarantor is None:
         return Failure("law4", f"queue {asker.leaf.path}: has no guarantee on its path (law 4)")
     if not laws.law4_below_guarantee(asker):
-        return Failure("law4", f"queue {asker.guarantor.path}: is not below its guarantee in what the ask requests (law 4)")
+        return Failure(
+            "law4",
+            f"queue {asker.guarantor.path}: is not below its guarantee in what the ask requests (law 4)",
+        )
     case = _Case(state, index_module.of(state, cost), asker)
     case.patient = not is_impatient(state, ask)
     reserved = state.reservations.get(ask.id)
@@ -117,7 +126,9 @@ class _Case:
         self.cut = False
         self.slacks: list[int] = []
         self._slack_number: dict[tuple[str, int], int] = {}
-        self._kinds: dict[tuple[str, int], tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]] = {}
+        self._kinds: dict[
+            tuple[str, int], tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
+        ] = {}
 
     def solve(self, known: dict[Similar, Eligible]) -> Plan | Failure:
         """Return the cheapest plan on any node."""
@@ -127,8 +138,13 @@ class _Case:
             if outlook.is_free(page):
                 return Failure("fits", "")
             if self.patient:
-                return Failure(GOING, f"node {self.index.names[page]}: will have room once those who were told to go are gone")
-        failure = Failure("no-victims", f"queue {path}: no task may be preempted for it (laws 2 to 7)")
+                return Failure(
+                    GOING,
+                    f"node {self.index.names[page]}: will have room once those who were told to go are gone",
+                )
+        failure = Failure(
+            "no-victims", f"queue {path}: no task may be preempted for it (laws 2 to 7)"
+        )
         eligible = outlook.eligible(known)
         before = 0
         for level in LEVELS:
@@ -141,15 +157,21 @@ class _Case:
                 plan = self._best(eligible.allowed(level), pages, level)
                 if plan is not None:
                     return plan
-                failure = Failure("law2", f"queue {path}: on no node do its lawful victims make room together (law 2)")
+                failure = Failure(
+                    "law2",
+                    f"queue {path}: on no node do its lawful victims make room together (law 2)",
+                )
             elif failure.code == "no-victims":
-                failure = Failure("node-short", f"queue {path}: on no node do its lawful victims make enough room")
+                failure = Failure(
+                    "node-short", f"queue {path}: on no node do its lawful victims make enough room"
+                )
         if page is not None:
-            # It could have nobody go because it needs nobody: for one that wants more that says nothing.
+            # It could have nobody go because it needs nobody: for one that wants more that says
+            # nothing.
             failure = failure._replace(code="elsewhere")
         return failure._replace(cut=self.cut)
 
-    # -------------------------------------------------------------------------------------------------- node by node
+    # --------------------------------------------------------------------------------- node by node
 
     def _best(self, allowed: Bools, pages: Longs, level: int) -> Plan | None:
         """Return the cheapest plan on these pages."""
@@ -157,7 +179,10 @@ class _Case:
         best: tuple[tuple[int, ...], int, tuple[Allocation, ...]] | None = None
         in_vain = 0
         for page in by_bound(bounds, pages):
-            if best is not None and (tuple(int(column[page]) for column in bounds), page) >= best[:2]:
+            if (
+                best is not None
+                and (tuple(int(column[page]) for column in bounds), page) >= best[:2]
+            ):
                 break
             if self.expanded >= ASK_BUDGET or in_vain >= NODES_IN_VAIN:
                 self.cut = True
@@ -166,7 +191,10 @@ class _Case:
             most = best[0][2] if best is not None and best[0][:2] == (0, 0) else None
             found = self._search(page, allowed, int(bounds[2][page]), most)
             if found is not None:
-                key = (self.cost.between_nodes(found, self._waste(page, found), self.state.time), page)
+                key = (
+                    self.cost.between_nodes(found, self._waste(page, found), self.state.time),
+                    page,
+                )
                 if best is None or key < best[:2]:
                     best = (*key, found)
                     in_vain = 0
@@ -175,7 +203,9 @@ class _Case:
         _, page, victims = best
         broken = laws.broken_by(self.state, self.asker, victims)
         if broken is not None:
-            raise AssertionError(f"plan for {self.asker.leaf.path} on node {self.index.names[page]}: breaks {broken}")
+            raise AssertionError(
+                f"plan for {self.asker.leaf.path} on node {self.index.names[page]}: breaks {broken}"
+            )
         return Plan(self.index.names[page], victims, self.cut)
 
     def _waste(self, page: int, victims: Sequence[Allocation]) -> list[int]:
@@ -184,11 +214,18 @@ class _Case:
             for kind, amount in self.state.types.shapes[victim.shape].pairs:
                 if kind in given:
                     given[kind] += amount
-        return [given[kind] - max(int(lacking[page]), 0) for kind, lacking in zip(given, self.lacking, strict=True)]
+        return [
+            given[kind] - max(int(lacking[page]), 0)
+            for kind, lacking in zip(given, self.lacking, strict=True)
+        ]
 
-    def _search(self, page: int, allowed: Bools, fewest: int, most: int | None) -> tuple[Allocation, ...] | None:
+    def _search(
+        self, page: int, allowed: Bools, fewest: int, most: int | None
+    ) -> tuple[Allocation, ...] | None:
         """Return the cheapest plan on one node."""
-        needs = [int(lacking[page]) for lacking in self.lacking] + [short.amount for short in self.shortages]
+        needs = [int(lacking[page]) for lacking in self.lacking] + [
+            short.amount for short in self.shortages
+        ]
         candidates = []
         for allocation in self.index.here(page, allowed):
             covers, takes = self._kind(allocation)
@@ -196,33 +233,55 @@ class _Case:
                 candidates.append(self._candidate(allocation, covers, takes))
         candidates.sort(key=lambda candidate: candidate.weight)
         limit = len(candidates) if most is None else min(most, len(candidates))
-        plain = all(candidate.allocation.allow_preemption and not candidate.allocation.originator for candidate in candidates)
-        # Where nobody asked to be spared the number of victims decides first, so it is tried from the smallest on.
+        plain = all(
+            candidate.allocation.allow_preemption and not candidate.allocation.originator
+            for candidate in candidates
+        )
+        # Where nobody asked to be spared the number of victims decides first, so it is tried from
+        # the smallest on.
         for count in (*((fewest, fewest + 1) if plain else ()), limit):
             if count > limit:
                 continue
             found = self._cheapest(candidates, needs, count)
             if found.plan is not None or found.cut:
-                return None if found.plan is None else tuple(candidate.allocation for candidate in found.plan)
+                return (
+                    None
+                    if found.plan is None
+                    else tuple(candidate.allocation for candidate in found.plan)
+                )
         return None
 
     def _cheapest(self, candidates: Sequence[Candidate], needs: Sequence[int], most: int) -> Found:
-        found = cheapest(candidates, needs, self.slacks, most, min(NODE_BUDGET, ASK_BUDGET - self.expanded))
+        found = cheapest(
+            candidates, needs, self.slacks, most, min(NODE_BUDGET, ASK_BUDGET - self.expanded)
+        )
         self.expanded += found.expanded
         self.cut = self.cut or found.cut
         return found
 
     def _candidate(
-        self, allocation: Allocation, covers: tuple[tuple[int, int], ...], takes: tuple[tuple[int, int], ...]
+        self,
+        allocation: Allocation,
+        covers: tuple[tuple[int, int], ...],
+        takes: tuple[tuple[int, int], ...],
     ) -> Candidate:
         given = dict.fromkeys(self.asker.types, 0)
         for kind, amount in self.state.types.shapes[allocation.shape].pairs:
             if kind in given:
                 given[kind] = amount
-        alike = (allocation.queue, allocation.shape, allocation.allow_preemption, allocation.originator)
-        return Candidate(allocation, self.cost.weight(allocation, tuple(given.values())), covers, takes, alike)
+        alike = (
+            allocation.queue,
+            allocation.shape,
+            allocation.allow_preemption,
+            allocation.originator,
+        )
+        return Candidate(
+            allocation, self.cost.weight(allocation, tuple(given.values())), covers, takes, alike
+        )
 
-    def _kind(self, allocation: Allocation) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+    def _kind(
+        self, allocation: Allocation
+    ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
         """Return what the loss of an allocation covers and takes, by the numbers of needs and slacks."""
         key = (allocation.queue, allocation.shape)
         known = self._kinds.get(key)
@@ -232,7 +291,11 @@ class _Case:
             types = self.asker.types
             covers = [(types.index(kind), amount) for kind, amount in pairs if kind in types]
             for number, short in enumerate(self.shortages, len(types)):
-                covers += [(number, amount) for kind, amount in pairs if kind == short.kind and short.queue.contains(leaf)]
+                covers += [
+                    (number, amount)
+                    for kind, amount in pairs
+                    if kind == short.kind and short.queue.contains(leaf)
+                ]
             takes = [
                 (self._slack(queue, kind), amount)
                 for queue in laws.below(leaf, leaf.common_ancestor(self.asker.leaf))

@@ -1,12 +1,13 @@
 """The laws of preemption, each a named predicate (seed preemption_design, "The Laws of Preemption").
 
-Words: the *asker* is the ask that preempts; the *LCA* is the lowest queue that contains both its leaf and the victim's; the
-queues *below the LCA* are those on the victim's path that do not contain the asker's leaf. What an earlier preemption has told
-to go counts as gone, and what asks in flight were promised counts as used, so that several asks cannot overdraw a guarantee
-together.
+Words: the *asker* is the ask that preempts; the *LCA* is the lowest queue that contains both its
+leaf and the victim's; the queues *below the LCA* are those on the victim's path that do not contain
+the asker's leaf. What an earlier preemption has told to go counts as gone, and what asks in flight
+were promised counts as used, so that several asks cannot overdraw a guarantee together.
 
-Laws 2 and 5 look at the queues below the LCA alone: what they lose to the asker, the queues above keep. Laws 3, 6 and 7 and the
-rules beside the laws can be judged victim by victim, law 2 only for all victims together; a subset of a lawful set is lawful.
+Laws 2 and 5 look at the queues below the LCA alone: what they lose to the asker, the queues above
+keep. Laws 3, 6 and 7 and the rules beside the laws can be judged victim by victim, law 2 only for
+all victims together; a subset of a lawful set is lawful.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ class Asker:
     """An ask that wants to preempt, and what the laws make of the place of its leaf.
 
     Attributes:
-        guarantor: The closest queue at or above the leaf that has a guarantee; None when there is none.
-        fence: The nearest queue at or above the leaf with the policy ``fence``; None when nothing holds it in.
+        guarantor: The closest queue at or above the leaf that has a guarantee; None when there is
+            none.
+        fence: The nearest queue at or above the leaf with the policy ``fence``; None when nothing
+            holds it in.
     """
 
     __slots__ = ("application", "fence", "guarantor", "leaf", "pairs", "priority")
@@ -51,7 +54,9 @@ def guarantor(leaf: Queue) -> Queue | None:
 
 def fence(leaf: Queue) -> Queue | None:
     """Return the nearest queue at or above a leaf with the policy ``fence``; on root it has no effect."""
-    return next((queue for queue in leaf.lineage if queue.settings.preemption_policy == "fence"), None)
+    return next(
+        (queue for queue in leaf.lineage if queue.settings.preemption_policy == "fence"), None
+    )
 
 
 def below(leaf: Queue, ancestor: Queue) -> tuple[Queue, ...]:
@@ -67,15 +72,20 @@ def remaining(queue: Queue, index: int) -> int:
 def seen_from(leaf: Queue, priority: int, ancestor: Queue) -> int:
     """Return a priority as it is seen from a queue above (seed priority_scheduling, "Priority offset", "Priority fencing").
 
-    On the way up each queue below that point adds its offset; one with a priority fence puts its offset in place of the value.
+    On the way up each queue below that point adds its offset; one with a priority fence puts its
+    offset in place of the value.
     """
     for queue in below(leaf, ancestor):
         settings = queue.settings
-        priority = settings.priority_offset if settings.priority_fence else priority + settings.priority_offset
+        priority = (
+            settings.priority_offset
+            if settings.priority_fence
+            else priority + settings.priority_offset
+        )
     return priority
 
 
-# ------------------------------------------------------------------------------------------------------------- the laws
+# ----------------------------------------------------------------------------------------- the laws
 
 
 def law1_opt_out_is_last_resort(victims: Iterable[Allocation], *, sparing_plan: bool) -> bool:
@@ -96,8 +106,9 @@ def law2_slack(queue: Queue) -> dict[int, int]:
 def law2_guarantee_is_left(asker: Asker, leaves: Sequence[Queue], amounts: Sequence[Pairs]) -> bool:
     """Law 2: "Preemption can never leave a queue lower than its guaranteed capacity".
 
-    For every queue below the LCA and every type with a guarantee there: if the victims together give up any of it, what remains
-    is at least the guarantee. Types that the ask does not request count as well.
+    For every queue below the LCA and every type with a guarantee there: if the victims together
+    give up any of it, what remains is at least the guarantee. Types that the ask does not request
+    count as well.
 
     Args:
         asker: Who preempts.
@@ -126,20 +137,26 @@ def law3_other_application(asker: Asker, victim: Allocation) -> bool:
 def law4_below_guarantee(asker: Asker) -> bool:
     """Law 4: "A task cannot trigger preemption unless its queue is under its guaranteed capacity".
 
-    The closest queue with a guarantee is below it in a type that the ask requests; asks in flight count as usage. Where the ask
-    itself will end does not matter (flow 1 of "Preemption Loop Prevention" ends above).
+    The closest queue with a guarantee is below it in a type that the ask requests; asks in flight
+    count as usage. Where the ask itself will end does not matter (flow 1 of "Preemption Loop
+    Prevention" ends above).
     """
     queue = asker.guarantor
     if queue is None:
         return False
     guaranteed = queue.guaranteed
-    return any(remaining(queue, index) + queue.claimed[index] < guaranteed[index] for index in asker.types if index in guaranteed)
+    return any(
+        remaining(queue, index) + queue.claimed[index] < guaranteed[index]
+        for index in asker.types
+        if index in guaranteed
+    )
 
 
 def law4_outside_guarantor(asker: Asker, leaf: Queue) -> bool:
     """Law 4, its other half: no victim inside the very queue whose guarantee is restored.
 
-    Its loss would bring that queue no closer to its guarantee, and it could take its place back in turn.
+    Its loss would bring that queue no closer to its guarantee, and it could take its place back in
+    turn.
     """
     return asker.guarantor is None or not asker.guarantor.contains(leaf)
 
@@ -147,10 +164,13 @@ def law4_outside_guarantor(asker: Asker, leaf: Queue) -> bool:
 def law5_above_guarantee(queue: Queue) -> bool:
     """Law 5: "A task cannot be preempted unless its queue is over its guaranteed capacity".
 
-    Holds for one queue below the LCA: it is above its guarantee in at least one type that has one; one without is always above.
+    Holds for one queue below the LCA: it is above its guarantee in at least one type that has one;
+    one without is always above.
     """
     guaranteed = queue.guaranteed
-    return not guaranteed or any(remaining(queue, index) > amount for index, amount in guaranteed.items())
+    return not guaranteed or any(
+        remaining(queue, index) > amount for index, amount in guaranteed.items()
+    )
 
 
 NOBODY = -(2**62)
@@ -177,7 +197,7 @@ def law7_inside_fence(asker: Asker, leaf: Queue) -> bool:
     return asker.fence is None or asker.fence.contains(leaf)
 
 
-# ------------------------------------------------------------------------------------------------------ beside the laws
+# ---------------------------------------------------------------------------------- beside the laws
 
 
 def other_leaf(asker: Asker, leaf: Queue) -> bool:
@@ -211,7 +231,9 @@ def leaf_objection(asker: Asker, leaf: Queue) -> str | None:
         return "law4"
     if not law7_inside_fence(asker, leaf):
         return "law7"
-    if not all(law5_above_guarantee(queue) for queue in below(leaf, leaf.common_ancestor(asker.leaf))):
+    if not all(
+        law5_above_guarantee(queue) for queue in below(leaf, leaf.common_ancestor(asker.leaf))
+    ):
         return "law5"
     return None
 

@@ -1,20 +1,23 @@
 """Limits on users, groups and the number of applications (``limits`` and ``maxapplications`` of queues.yaml).
 
-An ask that a limit holds back is passed over and waits; it is not refused, and nobody is preempted for it. What counts, at every
-queue on the path of its leaf:
+An ask that a limit holds back is passed over and waits; it is not refused, and nobody is preempted
+for it. What counts, at every queue on the path of its leaf:
 
-- A user has the limit that names them, else the one for ``*``, which is one for each user by itself. What all applications of the
-  user run in the queue and below counts against it.
-- An application counts for one group at most: that of the first limit in the file that names one of its groups, else ``*``, which
-  is one pool of everybody else. What all applications of that group run there counts together.
+- A user has the limit that names them, else the one for ``*``, which is one for each user by
+  itself. What all applications of the user run in the queue and below counts against it.
+- An application counts for one group at most: that of the first limit in the file that names one of
+  its groups, else ``*``, which is one pool of everybody else. What all applications of that group
+  run there counts together.
 - A type that a limit does not name is not limited by it.
-- An application runs while it has an allocation. One that does not run yet may start only when the queue's ``maxapplications``,
-  and those of the limits for its user and group, leave room for one more.
+- An application runs while it has an allocation. One that does not run yet may start only when the
+  queue's ``maxapplications``, and those of the limits for its user and group, leave room for one
+  more.
 
-Asks in flight count as if they ran, so that several of them together cannot pass a limit that each of them keeps.
+Asks in flight count as if they ran, so that several of them together cannot pass a limit that each
+of them keeps.
 
-Usage by user and group is an index: built from the state when a limit is first looked at, told by the reducer from then on, and
-never there while nothing is limited.
+Usage by user and group is an index: built from the state when a limit is first looked at, told by
+the reducer from then on, and never there while nothing is limited.
 """
 
 from __future__ import annotations
@@ -59,7 +62,12 @@ class LimitIndex:
         self._running: dict[Key, int] = {}
         for application in state.applications.values():
             if application.allocations:
-                self._count(application, [(index, amount) for index, amount in enumerate(application.usage) if amount], 1, 1)
+                self._count(
+                    application,
+                    [(index, amount) for index, amount in enumerate(application.usage) if amount],
+                    1,
+                    1,
+                )
 
     def used(self, application: Application, pairs: Pairs) -> None:
         """An application got an allocation, which it already has."""
@@ -77,7 +85,9 @@ class LimitIndex:
         """Return how many applications run."""
         return self._running.get(key, 0)
 
-    def _count(self, application: Application, pairs: Iterable[tuple[int, int]], sign: int, started: int) -> None:
+    def _count(
+        self, application: Application, pairs: Iterable[tuple[int, int]], sign: int, started: int
+    ) -> None:
         for queue in application.leaf.lineage:
             for held in held_in(queue, application):
                 if held.resources:
@@ -112,12 +122,23 @@ def _of(queue: Queue, kind: str, names: Iterable[str]) -> Iterator[Held]:
             if name == EVERYBODY:
                 wildcard = wildcard or limit
             elif name in known:
-                yield Held((queue.path, kind, name), f"{kind} {name}", limit.max_resources or {}, limit.max_applications)
+                yield Held(
+                    (queue.path, kind, name),
+                    f"{kind} {name}",
+                    limit.max_resources or {},
+                    limit.max_applications,
+                )
                 return
     if wildcard is not None:
-        # Every user has the limit for everybody by themselves; groups that no limit names share one.
+        # Every user has the limit for everybody by themselves; groups that no limit names share
+        # one.
         name = known[0] if kind == "user" else EVERYBODY
-        yield Held((queue.path, kind, name), f"{kind} {name}", wildcard.max_resources or {}, wildcard.max_applications)
+        yield Held(
+            (queue.path, kind, name),
+            f"{kind} {name}",
+            wildcard.max_resources or {},
+            wildcard.max_applications,
+        )
 
 
 def index_of(state: State) -> LimitIndex:
@@ -147,7 +168,9 @@ def blocks(state: State, application: Application, pairs: Pairs) -> str | None:
     return None
 
 
-def _blocked_by(state: State, queue: Queue, held: Held, application: Application, pairs: Pairs) -> str | None:
+def _blocked_by(
+    state: State, queue: Queue, held: Held, application: Application, pairs: Pairs
+) -> str | None:
     index = index_of(state)
     usage, names = index.usage(held.key), state.types.names
     promised, starting = _in_flight(state, queue, held, application)
@@ -166,7 +189,9 @@ def _blocked_by(state: State, queue: Queue, held: Held, application: Application
     return None
 
 
-def _in_flight(state: State, queue: Queue, held: Held, application: Application) -> tuple[dict[int, int], int]:
+def _in_flight(
+    state: State, queue: Queue, held: Held, application: Application
+) -> tuple[dict[int, int], int]:
     """Return what asks in flight will use of a limit, by type, and how many other applications start with them."""
     promised: dict[int, int] = {}
     starting: dict[str, None] = {}

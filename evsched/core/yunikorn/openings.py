@@ -1,7 +1,8 @@
 """Which applications of a leaf are looked at: of the new ones of a stateaware leaf the first, and nobody who is paused.
 
-The middle of `evsched.core.yunikorn.waiting`, which says how it works. A line that is closed keeps its groups, but they have no
-entries, so the walk does not meet them. A new application that is paused makes way for the next new one.
+The middle of `evsched.core.yunikorn.waiting`, which says how it works. A line that is closed keeps
+its groups, but they have no entries, so the walk does not meet them. A new application that is
+paused makes way for the next new one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Openings(Walk):
 
     Attributes:
         stirred: Whether anything happened since `settled` that could let an ask be bound.
-        crowded: Lines that may have too many asks that no node has room for, so that their applications are to be paused.
+        crowded: Lines that may have too many asks that no node has room for, so that their
+            applications are to be paused.
         unsure: Demands of lines that are watched for that, for which a node may have room.
     """
 
@@ -44,7 +46,9 @@ class Openings(Walk):
                 line.ticket = (key, self._serial, line)
                 heappush(standing.newcomers, line.ticket)
                 if len(standing.newcomers) > 4 * len(standing.lines) + 64:
-                    standing.newcomers = sorted(one for one in standing.newcomers if one[2].ticket is one)
+                    standing.newcomers = sorted(
+                        one for one in standing.newcomers if one[2].ticket is one
+                    )
             self._open(line, is_open=line is standing.chosen)
         else:
             line.ticket = None
@@ -99,7 +103,11 @@ class Openings(Walk):
         self.stirred = True
         demand = bin_.demand
         lineage = bin_.leaf.lineage
-        if demand.blocked or bin_.limited or (demand.capped_at and any(demand in above.capped for above in lineage)):
+        if (
+            demand.blocked
+            or bin_.limited
+            or (demand.capped_at and any(demand in above.capped for above in lineage))
+        ):
             return
         if bin_.asleep:
             self._wake_bin(bin_.leaf, bin_)

@@ -1,32 +1,40 @@
 """Who is next: the sort keys of queues, applications and asks (seed priority_scheduling).
 
-The next ask is found by walking down from root: at each parent the first child that has something to offer, in the leaf the first
-application, in it the first ask. Each level has its own order; smaller keys come first:
+The next ask is found by walking down from root: at each parent the first child that has something
+to offer, in the leaf the first application, in it the first ask. Each level has its own order;
+smaller keys come first:
 
 ============  ====================================================================================================================
-queues        priority (highest first), share (lowest first), pending (largest first), path; with ``application.sort.priority:
+queues        priority (highest first), share (lowest first), pending (largest first), path; with
+``application.sort.priority:
               disabled`` on their parent: share, priority, pending, path
-applications  priority (highest first), share (policy ``fair``), age (oldest first), log order, id; with priorities disabled on
+applications  priority (highest first), share (policy ``fair``), age (oldest first), log order, id;
+with priorities disabled on
               the leaf: share or age, priority, the rest as before
-asks          priority (highest first), age (oldest first), log order, id: whatever is set on the leaf ("Change AllocationAsk
+asks          priority (highest first), age (oldest first), log order, id: whatever is set on the
+leaf ("Change AllocationAsk
               sorting within an application" is no goal of the seed)
 ============  ====================================================================================================================
 
-**Priority.** An application has the highest priority of its waiting asks (the seed's ``askMaxPriority``), a leaf the highest of
-its applications, a parent the highest of its children (``currentPriority``). What a queue shows to its parent is that plus its
-``priority.offset``, held within int32 ("Priority offset"); behind a ``priority.policy: fence`` it is the offset alone ("Priority
-fencing"). A queue in which nothing waits has none, and is not considered.
+**Priority.** An application has the highest priority of its waiting asks (the seed's
+``askMaxPriority``), a leaf the highest of its applications, a parent the highest of its children
+(``currentPriority``). What a queue shows to its parent is that plus its ``priority.offset``, held
+within int32 ("Priority offset"); behind a ``priority.policy: fence`` it is the offset alone
+("Priority fencing"). A queue in which nothing waits has none, and is not considered.
 
-**Share** is the dominant share: the largest ratio of usage to guarantee over the resource types. A type without a guarantee is
-compared with the fair maximum: the cluster's total, in place of which stands what the nearest queue on the path sets as maximum.
-A denominator of 0 counts as used up by any usage, and as not used by none. A type that has no denominator is left out. Ratios are
-compared exactly: the integer ``(usage << 128) // denominator`` keeps the order of ratios of numbers below 2**63, because two
-different ones differ by more than 2**-126.
+**Share** is the dominant share: the largest ratio of usage to guarantee over the resource types. A
+type without a guarantee is compared with the fair maximum: the cluster's total, in place of which
+stands what the nearest queue on the path sets as maximum. A denominator of 0 counts as used up by
+any usage, and as not used by none. A type that has no denominator is left out. Ratios are compared
+exactly: the integer ``(usage << 128) // denominator`` keeps the order of ratios of numbers below
+2**63, because two different ones differ by more than 2**-126.
 
-**Pending** amounts compare type by type, in the order in which types first appeared in the log: where one queue waits for more of
-everything, that is the same as the seed's "highest pending requests", and where it does not, the order is still total.
+**Pending** amounts compare type by type, in the order in which types first appeared in the log:
+where one queue waits for more of everything, that is the same as the seed's "highest pending
+requests", and where it does not, the order is still total.
 
-**Age** of an application is the earliest creation of itself, its asks and its allocations, those that are gone included.
+**Age** of an application is the earliest creation of itself, its asks and its allocations, those
+that are gone included.
 """
 
 from __future__ import annotations
@@ -93,7 +101,9 @@ def ask_key(ask: Ask) -> AskKey:
     return (-ask.priority, ask.created, ask.seq, ask.id)
 
 
-def application_key(application: Application, highest: int, compared_with: Denominators) -> ApplicationKey:
+def application_key(
+    application: Application, highest: int, compared_with: Denominators
+) -> ApplicationKey:
     """Return the sort key of an application in its leaf.
 
     Args:
@@ -129,7 +139,8 @@ def queue_key(queue: Queue, highest: int, compared_with: Denominators) -> QueueK
 def is_new(application: Application) -> bool:
     """Tell whether an application has yet to start: of those the policy ``stateaware`` considers only the first at a time.
 
-    Seed priority_scheduling, "Extended application sorting": the filter comes before the sorting, and with priorities the one new
-    application that is considered is the first by priority and then age, no longer the oldest.
+    Seed priority_scheduling, "Extended application sorting": the filter comes before the sorting,
+    and with priorities the one new application that is considered is the first by priority and then
+    age, no longer the oldest.
     """
     return not application.allocations

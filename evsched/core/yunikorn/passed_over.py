@@ -1,9 +1,10 @@
 """Why candidates were passed over, for `explain`: what the search rules out all at once, said one by one.
 
-The codes are those of the laws (``law2`` … ``law7``) and of the rules beside them: ``own-leaf``, ``disabled``,
-``required-node``, ``told``, ``no-shared-type`` for allocations; ``unschedulable``, ``node-short``, ``node-free`` for nodes;
-``max`` for a queue on the asker's path whose maximum is in the way. ``eligible`` marks an allocation that could be a victim,
-``node-candidate`` a node on which the eligible ones together would make room.
+The codes are those of the laws (``law2`` … ``law7``) and of the rules beside them: ``own-leaf``,
+``disabled``, ``required-node``, ``told``, ``no-shared-type`` for allocations; ``unschedulable``,
+``node-short``, ``node-free`` for nodes; ``max`` for a queue on the asker's path whose maximum is in
+the way. ``eligible`` marks an allocation that could be a victim, ``node-candidate`` a node on which
+the eligible ones together would make room.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ def note(state: State, ask: Ask, tracer: Tracer) -> None:
     asker = Asker(state, ask)
     names = state.types.names
     for short in shortages(asker):
-        tracer.note(short.queue.path, "max", ask=ask.id, resource=names[short.kind], over=short.amount)
+        tracer.note(
+            short.queue.path, "max", ask=ask.id, resource=names[short.kind], over=short.amount
+        )
     if ask.required_node is not None:
         node = state.nodes.get(ask.required_node)
         if node is not None:
@@ -54,7 +57,11 @@ def _note_node(state: State, asker: Asker, ask: Ask, node: Node, tracer: Tracer)
                 room[index] = room.get(index, 0) + amount
     free = all(room[index] >= amount for index, amount in asker.pairs)
     for allocation in node.allocations.values():
-        found = _required_objection(state, asker, allocation) if ask.required_node else laws.objection(state, asker, allocation)
+        found = (
+            _required_objection(state, asker, allocation)
+            if ask.required_node
+            else laws.objection(state, asker, allocation)
+        )
         facts = {"node": node.name, "queue": allocation.queue, "priority": allocation.priority}
         tracer.note(allocation.id, found or "eligible", ask=ask.id, **facts)
         if found is None:

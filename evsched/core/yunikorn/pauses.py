@@ -1,18 +1,22 @@
 """Pauses: an application with too many asks that cannot be placed is not looked at for a while.
 
-``application.unschedasks.backoff`` of a leaf says how many (0: never), ``application.unschedasks.backoff.delay`` how long. What
-is read out of that:
+``application.unschedasks.backoff`` of a leaf says how many (0: never),
+``application.unschedasks.backoff.delay`` how long. What is read out of that:
 
-- Asks count that no node has room for now, but those in flight. Whether a maximum or a limit holds them too is not asked.
-- An application is paused at the end of a step, and not before all of its asks that are due have had their turn to preempt. So
-  each look is a whole one: it binds, then preempts, then pauses; or who is paused again and again would never preempt.
-- A paused application is passed over by allocation and by preemption. What is in flight goes on, and is bound in the pause; so
-  is an ask for which a node is reserved. Its asks go on to count in the priority and the pending amounts of its queue.
-- After the pause it is looked at in the same step, and paused anew if nothing is better. A pause ends early when the
-  configuration has none for the queue any more, and when the application has no ask left. A changed delay is for later pauses.
+- Asks count that no node has room for now, but those in flight. Whether a maximum or a limit holds
+  them too is not asked.
+- An application is paused at the end of a step, and not before all of its asks that are due have
+  had their turn to preempt. So each look is a whole one: it binds, then preempts, then pauses; or
+  who is paused again and again would never preempt.
+- A paused application is passed over by allocation and by preemption. What is in flight goes on,
+  and is bound in the pause; so is an ask for which a node is reserved. Its asks go on to count in
+  the priority and the pending amounts of its queue.
+- After the pause it is looked at in the same step, and paused anew if nothing is better. A pause
+  ends early when the configuration has none for the queue any more, and when the application has no
+  ask left. A changed delay is for later pauses.
 
-Decided from the state alone, so that it does not matter what the order of waiting asks has tried: what that does not know to be
-without room is tried here.
+Decided from the state alone, so that it does not matter what the order of waiting asks has tried:
+what that does not know to be without room is tried here.
 """
 
 from __future__ import annotations
@@ -37,7 +41,9 @@ def allocate(step: Step) -> None:
     """Bind what fits, then pause whom that leaves with too much, until nobody is left: in their place others may be looked at."""
     allocation.allocate(step)
     order = step.state.order
-    while isinstance(order, WaitingOrder) and (order.crowded or order.unsure) and _pause(step, order):
+    while (
+        isinstance(order, WaitingOrder) and (order.crowded or order.unsure) and _pause(step, order)
+    ):
         allocation.allocate(step)
 
 
@@ -68,7 +74,9 @@ def _pause(step: Step, order: WaitingOrder) -> bool:
     for application, asks in sorted(found, key=lambda one: one[0].seq):
         until = min(step.time + application.leaf.settings.backoff_delay_ms, LAST_MOMENT)
         cause = next(reversed(application.asks.values())).seq
-        step.emit(v.ApplicationPaused, cause=cause, application=application.id, until=until, asks=asks)
+        step.emit(
+            v.ApplicationPaused, cause=cause, application=application.id, until=until, asks=asks
+        )
     return bool(found)
 
 
@@ -77,7 +85,9 @@ def _without_room(state: State, order: WaitingOrder, line: Line) -> int:
     asks = sum(group.waiting for demand, group in line.groups.items() if demand.blocked)
     if asks < line.standing.backoff or not state.preemptions:
         return asks
-    in_flight = [ask for name in state.preemptions if (ask := line.application.asks.get(name)) is not None]
+    in_flight = [
+        ask for name in state.preemptions if (ask := line.application.asks.get(name)) is not None
+    ]
     return asks - sum(order.demands[ask.shape, ask.required_node].blocked for ask in in_flight)
 
 

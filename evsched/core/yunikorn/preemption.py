@@ -1,11 +1,13 @@
 """The preemption cycle: who may preempt, in which order, how much at a time (seed cross_queue_preemption).
 
-A cycle looks at every ask that is old enough and has not preempted yet, in the order of scheduling. Asks that fail are masked
-until something changes that could help them (`State.tried`); what an earlier decision of the same cycle may have made possible is
-tried again in it. The pace of the partition limits how many victims, and how much of each resource, one cycle may take; whoever
-has no turn because of that has it in the next cycle.
+A cycle looks at every ask that is old enough and has not preempted yet, in the order of scheduling.
+Asks that fail are masked until something changes that could help them (`State.tried`); what an
+earlier decision of the same cycle may have made possible is tried again in it. The pace of the
+partition limits how many victims, and how much of each resource, one cycle may take; whoever has no
+turn because of that has it in the next cycle.
 
-An ask preempts once. Only when its node was lost to it does it get a second turn; see `evsched.core.evictions`.
+An ask preempts once. Only when its node was lost to it does it get a second turn; see
+`evsched.core.evictions`.
 """
 
 from __future__ import annotations
@@ -44,7 +46,10 @@ def may_have_turn(state: State) -> Iterator[Ask]:
             and not ask.preempted
             and ask.id not in preemptions
             and ask.application not in paused
-            and (ask.required_node is not None or ask.created + queues[ask.queue].settings.preemption_delay_ms <= time)
+            and (
+                ask.required_node is not None
+                or ask.created + queues[ask.queue].settings.preemption_delay_ms <= time
+            )
         ):
             yield ask
 
@@ -78,7 +83,11 @@ class _Cycle:
         decided: dict[str, None] = {}
         turns = Turns(self.state, waiting)
         while (line := turns.next()) is not None:
-            failure = self._held_back(line.first) or self._failed.get(line.kind) or self._beyond_hope(line.first)
+            failure = (
+                self._held_back(line.first)
+                or self._failed.get(line.kind)
+                or self._beyond_hope(line.first)
+            )
             if failure is None:
                 ask = line.first
                 plan = self._plan(ask)
@@ -96,7 +105,9 @@ class _Cycle:
             turns.drop(line)
         # What waits behind another new application of a stateaware leaf was looked at, too.
         known = self.state.tried
-        self.tried.update((ask.id, None) for ask in waiting if ask.id not in decided and ask.id not in known)
+        self.tried.update(
+            (ask.id, None) for ask in waiting if ask.id not in decided and ask.id not in known
+        )
         return decided
 
     def _forget(self) -> None:
@@ -106,14 +117,20 @@ class _Cycle:
         self._known.clear()
 
     def _learn(self, ask: Ask, failure: Failure) -> None:
-        if failure.code in HOPELESS and not failure.cut and ask.required_node is None and ask.id not in self.state.reservations:
+        if (
+            failure.code in HOPELESS
+            and not failure.cut
+            and ask.required_node is None
+            and ask.id not in self.state.reservations
+        ):
             pairs = self.state.types.shapes[ask.shape].pairs
             self._hopeless.setdefault((ask.queue, ask.priority), []).append((pairs, failure))
 
     def _beyond_hope(self, ask: Ask) -> Failure | None:
         """Return the failure of an ask of the same leaf and priority that wanted no more of anything.
 
-        Victims that make room for more make room for less, so where there is no plan for less there is none for more.
+        Victims that make room for more make room for less, so where there is no plan for less there
+        is none for more.
         """
         if ask.required_node is not None or ask.id in self.state.reservations:
             return None
@@ -125,7 +142,11 @@ class _Cycle:
 
     def _held_back(self, ask: Ask) -> Failure | None:
         """Return a failure without words for an ask that a limit of its user or application holds back: nobody goes for it."""
-        held = limits.blocks(self.state, self.state.applications[ask.application], self.state.types.shapes[ask.shape].pairs)
+        held = limits.blocks(
+            self.state,
+            self.state.applications[ask.application],
+            self.state.types.shapes[ask.shape].pairs,
+        )
         if held is None:
             return None
         if self.step.tracer is not None:
@@ -145,7 +166,8 @@ class _Cycle:
         if required:
             required_node.make_way(self.step, ask, plan)
         victims = tuple(
-            v.Victim(id=victim.id, queue=victim.queue, reason=_reason(self.state, ask, victim)) for victim in plan.victims
+            v.Victim(id=victim.id, queue=victim.queue, reason=_reason(self.state, ask, victim))
+            for victim in plan.victims
         )
         self.pace.take(plan.victims)
         self.tried.pop(ask.id, None)
@@ -171,22 +193,44 @@ class _Cycle:
             if failure.code == GOING:
                 if not ask.patient_until:
                     until = state.time + PATIENCE_MS
-                    self.step.emit(v.PreemptionFailed, cause=ask.seq, ask=ask.id, reason=failure.reason, until=until)
-            elif failure.reason and failure.reason != ask.failed and (not ask.failed or ask is line.first):
-                self.step.emit(v.PreemptionFailed, cause=ask.seq, ask=ask.id, reason=failure.reason, cut=failure.cut)
+                    self.step.emit(
+                        v.PreemptionFailed,
+                        cause=ask.seq,
+                        ask=ask.id,
+                        reason=failure.reason,
+                        until=until,
+                    )
+            elif (
+                failure.reason
+                and failure.reason != ask.failed
+                and (not ask.failed or ask is line.first)
+            ):
+                self.step.emit(
+                    v.PreemptionFailed,
+                    cause=ask.seq,
+                    ask=ask.id,
+                    reason=failure.reason,
+                    cut=failure.cut,
+                )
 
 
 class _Pace:
     """What one cycle may take (``preemption.pace``).
 
-    The first plan of a cycle is always allowed, or one that is larger than that would wait for ever.
+    The first plan of a cycle is always allowed, or one that is larger than that would wait for
+    ever.
     """
 
     def __init__(self, spec: PaceSpec, state: State) -> None:
         self.victims_left = spec.max_victims
-        # Looked up and not made known: no decision adds to the truth. What no event has named yet, nobody holds.
+        # Looked up and not made known: no decision adds to the truth. What no event has named yet,
+        # nobody holds.
         index = state.types.index
-        self.left = {index[name]: amount for name, amount in (spec.max_resources or {}).items() if name in index}
+        self.left = {
+            index[name]: amount
+            for name, amount in (spec.max_resources or {}).items()
+            if name in index
+        }
         self.shapes = state.types.shapes
         self.begun = False
 

@@ -1,12 +1,14 @@
 """Quota enforcement: usage above a lowered maximum is preempted after a delay (seed quota_enforcement).
 
-The way of one change: `after_configuration` arms a timer by the table of `quota_timers`; the timer is state, so a restart
-loses nothing of it (the seed's "Impact of Restart" describes a scheduler that forgets; this one does not). When it fires,
-`enforce` makes a `quota_plan.Plan` and decides once: a QuotaPreemptionDecided with victims, or a QuotaPreemptionUnhelpful
-that says why nobody goes. There is no retry. While victims of an enforcement have not left, another one of the same queue is
-skipped.
+The way of one change: `after_configuration` arms a timer by the table of `quota_timers`; the timer
+is state, so a restart loses nothing of it (the seed's "Impact of Restart" describes a scheduler
+that forgets; this one does not). When it fires, `enforce` makes a `quota_plan.Plan` and decides
+once: a QuotaPreemptionDecided with victims, or a QuotaPreemptionUnhelpful that says why nobody
+goes. There is no retry. While victims of an enforcement have not left, another one of the same
+queue is skipped.
 
-Fences, policies, delays and offsets of the other preemption are of no relevance here ("should not be used in conjunction").
+Fences, policies, delays and offsets of the other preemption are of no relevance here ("should not
+be used in conjunction").
 """
 
 from __future__ import annotations
@@ -46,16 +48,25 @@ def before(state: State) -> Before:
 def armed(state: State) -> dict[str, Timer]:
     """Return the quota timers by path of their queue, by due time and then id."""
     timers = [timer for timer in state.timers.armed.values() if timer.kind == "quota"]
-    return {timer.subject: timer for timer in sorted(timers, key=lambda timer: (timer.due, timer.id))}
+    return {
+        timer.subject: timer for timer in sorted(timers, key=lambda timer: (timer.due, timer.id))
+    }
 
 
 def after_configuration(step: Step, old: Before | None, event: v.ConfigurationApplied) -> None:
     """Start, restart and cancel timers after a configuration came into force."""
     state = step.state
     spec = event.configuration
-    for path, change in tuple(quota_timers.changes(old or {}, before(state), armed(state), enabled=is_enabled(spec))):
+    for path, change in tuple(
+        quota_timers.changes(old or {}, before(state), armed(state), enabled=is_enabled(spec))
+    ):
         if change.delay_ms is None:
-            step.emit(v.QuotaPreemptionCancelled, cause=event.seq, queue=path, reason=f"queue {path}: {change.reason}")
+            step.emit(
+                v.QuotaPreemptionCancelled,
+                cause=event.seq,
+                queue=path,
+                reason=f"queue {path}: {change.reason}",
+            )
         else:
             at = min(step.time + change.delay_ms, LAST_MOMENT)
             step.emit(v.QuotaPreemptionScheduled, cause=event.seq, queue=path, at=at)
@@ -63,14 +74,20 @@ def after_configuration(step: Step, old: Before | None, event: v.ConfigurationAp
 
 def is_enabled(configuration: Configuration | None) -> bool:
     """Tell whether quotas are enforced at all: the partition's switch; Kueue's ClusterQueues have their delay alone."""
-    return configuration is not None and (not isinstance(configuration, YunikornSpec) or configuration.quota_preemption_enabled)
+    return configuration is not None and (
+        not isinstance(configuration, YunikornSpec) or configuration.quota_preemption_enabled
+    )
 
 
 def enforce(step: Step, timer: Timer) -> None:
     """Enforce the maximum of a queue whose delay has passed; queues below it that are due at the same instant come first."""
     state = step.state
     queue = state.queues.get(timer.subject)
-    miss = state.configuration.quota_miss_percent if isinstance(state.configuration, YunikornSpec) else 100
+    miss = (
+        state.configuration.quota_miss_percent
+        if isinstance(state.configuration, YunikornSpec)
+        else 100
+    )
     if queue is None:
         _unhelpful(step, timer.subject, timer.cause, "is not there any more")
         return
@@ -80,12 +97,16 @@ def enforce(step: Step, timer: Timer) -> None:
             enforce_maximum(step, below, below.maximum, cause=due.cause, miss_percent=miss)
 
 
-def enforce_maximum(step: Step, queue: Queue, maximum: Mapping[int, int], *, cause: int, miss_percent: int = 100) -> None:
+def enforce_maximum(
+    step: Step, queue: Queue, maximum: Mapping[int, int], *, cause: int, miss_percent: int = 100
+) -> None:
     """Preempt what a queue uses above a maximum, by type index; else as `enforce_target`."""
     enforce_target(step, queue, over(queue, maximum), cause=cause, miss_percent=miss_percent)
 
 
-def enforce_target(step: Step, queue: Queue, target: Mapping[int, int], *, cause: int, miss_percent: int = 100) -> None:
+def enforce_target(
+    step: Step, queue: Queue, target: Mapping[int, int], *, cause: int, miss_percent: int = 100
+) -> None:
     """Preempt a target, and write an event whether anybody had to go or not.
 
     Args:
@@ -93,7 +114,8 @@ def enforce_target(step: Step, queue: Queue, target: Mapping[int, int], *, cause
         queue: Any queue, a ClusterQueue of Kueue too.
         target: What has to go, by type index, positive amounts; empty when there is nothing to do.
         cause: The ``seq`` that the event names as its cause.
-        miss_percent: Share of the target, in percent of each type, that may stay unmet; when more would, nobody goes.
+        miss_percent: Share of the target, in percent of each type, that may stay unmet; when more
+            would, nobody goes.
     """
     state = step.state
     running = state.quota_runs.get(queue.path)
@@ -102,7 +124,11 @@ def enforce_target(step: Step, queue: Queue, target: Mapping[int, int], *, cause
         _unhelpful(step, queue.path, cause, text)
         return
     if not target:
-        most = "its maximum" if queue.quota is None else "its nominal quota and what its cohort has left"
+        most = (
+            "its maximum"
+            if queue.quota is None
+            else "its nominal quota and what its cohort has left"
+        )
         _unhelpful(step, queue.path, cause, f"uses no more than {most}")
         return
     plan = quota_plan.Plan(state, queue, target)
@@ -117,14 +143,24 @@ def enforce_target(step: Step, queue: Queue, target: Mapping[int, int], *, cause
         v.QuotaPreemptionDecided,
         cause=cause,
         queue=queue.path,
-        # There may be tens of thousands: a comprehension with named fields costs several times as much.
-        victims=tuple(map(v.Victim, [one.id for one in victims], [one.queue for one in victims], repeat(REASON))),
+        # There may be tens of thousands: a comprehension with named fields costs several times as
+        # much.
+        victims=tuple(
+            map(
+                v.Victim,
+                [one.id for one in victims],
+                [one.queue for one in victims],
+                repeat(REASON),
+            )
+        ),
         target=state.types.named(target.items()),
         unmet=state.types.named(unmet.items()),
     )
 
 
-def _unhelpful(step: Step, path: str, cause: int, reason: str, plan: quota_plan.Plan | None = None) -> None:
+def _unhelpful(
+    step: Step, path: str, cause: int, reason: str, plan: quota_plan.Plan | None = None
+) -> None:
     """Write that an enforcement preempts nobody, and why."""
     named = step.state.types.named
     step.emit(

@@ -1,15 +1,16 @@
 """The plan of one quota enforcement: whom to tell to go so that a queue comes down to its maximum (quota_enforcement).
 
-A leaf's target is taken from its candidates in the seed's order. A parent's is shared out among its children
-(`quota_targets`) and taken from each in the same way, down to the leaves; what a child cannot give is offered to the others
-until nothing moves.
+A leaf's target is taken from its candidates in the seed's order. A parent's is shared out among its
+children (`quota_targets`) and taken from each in the same way, down to the leaves; what a child
+cannot give is offered to the others until nothing moves.
 
-The last victim of each leaf may hold more than what was left of the target ("preempted to free up resources until we reach
-the target"), so after all children have given, somebody may have become superfluous. Whoever is worth most stays first: the
-victims are gone through from the end of the seed's order, and everyone stays without whom the target is met as well as with
-him. That may make room within a guarantee for somebody who could not go before; therefore taking and sparing are repeated
-until nothing changes. In the end nobody goes in vain, and nobody else could lawfully go who would bring a type nearer to its
-target.
+The last victim of each leaf may hold more than what was left of the target ("preempted to free up
+resources until we reach the target"), so after all children have given, somebody may have become
+superfluous. Whoever is worth most stays first: the victims are gone through from the end of the
+seed's order, and everyone stays without whom the target is met as well as with him. That may make
+room within a guarantee for somebody who could not go before; therefore taking and sparing are
+repeated until nothing changes. In the end nobody goes in vain, and nobody else could lawfully go
+who would bring a type nearer to its target.
 """
 
 from __future__ import annotations
@@ -52,14 +53,18 @@ class Plan:
         taken = self._taken.get(self.queue.path)
         if taken is None:
             return dict(self.target)
-        return {index: amount - taken[index] for index, amount in self.target.items() if taken[index] < amount}
+        return {
+            index: amount - taken[index]
+            for index, amount in self.target.items()
+            if taken[index] < amount
+        }
 
     def victims(self) -> list[Allocation]:
         """Return who has to go: leaf by leaf in the order of the configuration, each in the seed's order."""
         leaves = sorted(self._leaves.values(), key=lambda leaf: (leaf.queue.order, leaf.queue.path))
         return [allocation for leaf in leaves for allocation in leaf.going()]
 
-    # ---------------------------------------------------------------------------------------------------------------- taking
+    # --------------------------------------------------------------------------------------- taking
 
     def _take(self, queue: Queue, want: Mapping[int, int]) -> dict[int, int]:
         """Take what is wanted from a queue as far as is lawful; return what goes because of this call, of all types."""
@@ -67,7 +72,9 @@ class Plan:
             return self._take_from_leaf(queue, want)
         gone: dict[int, int] = {}
         left = dict(want)
-        children = [child for child in queue.children.values() if child.path not in self._state.quota_runs]
+        children = [
+            child for child in queue.children.values() if child.path not in self._state.quota_runs
+        ]
         exhausted: dict[tuple[str, int], None] = {}
         while left:
             parts = self._parts(children, left, exhausted)
@@ -80,17 +87,26 @@ class Plan:
                 for index, amount in part.items():
                     if given.get(index, 0) < amount:
                         exhausted[child.path, index] = None
-            left = {index: amount - gone.get(index, 0) for index, amount in want.items() if gone.get(index, 0) < amount}
+            left = {
+                index: amount - gone.get(index, 0)
+                for index, amount in want.items()
+                if gone.get(index, 0) < amount
+            }
         return gone
 
     def _parts(
-        self, children: list[Queue], left: Mapping[int, int], exhausted: Mapping[tuple[str, int], None]
+        self,
+        children: list[Queue],
+        left: Mapping[int, int],
+        exhausted: Mapping[tuple[str, int], None],
     ) -> list[tuple[Queue, dict[int, int]]]:
         """Share what is left out among the children that can still give something."""
         parts: list[dict[int, int]] = [{} for _ in children]
         for index, amount in left.items():
             weights = [
-                0 if (child.path, index) in exhausted else releasable(child, index, self._taken_from(child, index))
+                0
+                if (child.path, index) in exhausted
+                else releasable(child, index, self._taken_from(child, index))
                 for child in children
             ]
             for part, share in zip(parts, shares(amount, weights), strict=True):
@@ -134,30 +150,41 @@ class Plan:
         stays = queue.usage[index] - queue.preempting[index] - self._taken_from(queue, index)
         return stays - queue.guaranteed.get(index, 0)
 
-    # --------------------------------------------------------------------------------------------------------------- sparing
+    # -------------------------------------------------------------------------------------- sparing
 
     def _spare(self) -> bool:
         """Let everyone stay who is not needed, whoever is worth most first.
 
         Return whether that may have made room for somebody while the target is unmet.
         """
-        surplus = {index: self._taken_from(self.queue, index) - amount for index, amount in self.target.items()}
+        surplus = {
+            index: self._taken_from(self.queue, index) - amount
+            for index, amount in self.target.items()
+        }
         surplus = {index: amount for index, amount in surplus.items() if amount > 0}
         if not surplus:
             return False
         shapes = self._state.types.shapes
-        going = dict.fromkeys(shape for leaf in self._leaves.values() for shape in leaf.shapes_going())
+        going = dict.fromkeys(
+            shape for leaf in self._leaves.values() for shape in leaf.shapes_going()
+        )
         small = [shape for shape in going if self._superfluous(shapes[shape].pairs, surplus)]
         spared = False
         leaves = self._leaves.values() if small else ()
         in_order = [leaf.costliest_first(small) for leaf in leaves]
-        for allocation, leaf, place in merge(*in_order, key=lambda one: candidate_order(one[0]), reverse=True):
+        for allocation, leaf, place in merge(
+            *in_order, key=lambda one: candidate_order(one[0]), reverse=True
+        ):
             if allocation.shape in small:
                 pairs = shapes[allocation.shape].pairs
                 leaf.chosen[place] = 0
                 self._count(leaf.queue, dict(pairs), -1)
-                surplus = {index: amount - dict(pairs).get(index, 0) for index, amount in surplus.items()}
-                small = [shape for shape in small if self._superfluous(shapes[shape].pairs, surplus)]
+                surplus = {
+                    index: amount - dict(pairs).get(index, 0) for index, amount in surplus.items()
+                }
+                small = [
+                    shape for shape in small if self._superfluous(shapes[shape].pairs, surplus)
+                ]
                 spared = True
                 if not small:
                     break
@@ -165,7 +192,9 @@ class Plan:
 
     def _superfluous(self, pairs: tuple[tuple[int, int], ...], surplus: Mapping[int, int]) -> bool:
         """Tell whether the target is met as well without these amounts."""
-        return all(amount <= surplus.get(index, 0) for index, amount in pairs if index in self.target)
+        return all(
+            amount <= surplus.get(index, 0) for index, amount in pairs if index in self.target
+        )
 
 
 class Passed(NamedTuple):
@@ -179,9 +208,9 @@ class Passed(NamedTuple):
 def passed_over(state: State, plan: Plan) -> list[Passed]:
     """Return why everyone below the queue stays who does, in the order of the configuration.
 
-    Codes: ``leaving`` (told to go already), ``required-node`` (a DaemonSet's), ``running`` (its queue has an enforcement of
-    its own under way), ``type`` (holds nothing of the target), ``guarantee`` (would break the one of the queue named),
-    ``not-needed``.
+    Codes: ``leaving`` (told to go already), ``required-node`` (a DaemonSet's), ``running`` (its
+    queue has an enforcement of its own under way), ``type`` (holds nothing of the target),
+    ``guarantee`` (would break the one of the queue named), ``not-needed``.
     """
     chosen = {allocation.id: None for allocation in plan.victims()}
     found = []
@@ -191,7 +220,9 @@ def passed_over(state: State, plan: Plan) -> list[Passed]:
         for application in leaf.applications.values():
             for allocation in application.allocations.values():
                 if allocation.id not in chosen:
-                    code, queue = ("running", busy) if busy else _code(state, plan, leaf, allocation)
+                    code, queue = (
+                        ("running", busy) if busy else _code(state, plan, leaf, allocation)
+                    )
                     found.append(Passed(allocation.id, code, queue))
     return found
 
@@ -205,7 +236,10 @@ def _code(state: State, plan: Plan, leaf: Queue, allocation: Allocation) -> tupl
     if not any(index in plan.target for index, _ in pairs):
         return "type", plan.queue.path
     for queue in leaf.lineage:
-        if any(index in queue.guaranteed and amount > plan.left(queue, index) for index, amount in pairs):
+        if any(
+            index in queue.guaranteed and amount > plan.left(queue, index)
+            for index, amount in pairs
+        ):
             return "guarantee", queue.path
     return "not-needed", plan.queue.path
 

@@ -1,10 +1,12 @@
 """How much of a quota target each child of a queue has to give (quota_enforcement, "Queue selection and ordering").
 
-What lies above a child's guarantee is *releasable*, type by type; of a type without a guarantee everything that is used. The
-target is shared out in proportion to that. The seed leaves the rounding open; here it is the method of largest remainders on
-exact integers: every child gets the whole part of its share, and the units that are then missing go one each to the largest
-remainders, among equal ones to the child that stands first in the configuration. So the parts add up to the smaller of the
-target and all that is releasable, and no child is asked for more than it can release.
+What lies above a child's guarantee is *releasable*, type by type; of a type without a guarantee
+everything that is used. The target is shared out in proportion to that. The seed leaves the
+rounding open; here it is the method of largest remainders on exact integers: every child gets the
+whole part of its share, and the units that are then missing go one each to the largest remainders,
+among equal ones to the child that stands first in the configuration. So the parts add up to the
+smaller of the target and all that is releasable, and no child is asked for more than it can
+release.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 def over(queue: Queue, maximum: Mapping[int, int]) -> dict[int, int]:
     """Return what a queue uses above a maximum, by type index; what was told to go already counts as gone.
 
-    Only types that the maximum limits count, and only positive amounts are kept (quota_enforcement, "Preemptable Resource
-    calculation").
+    Only types that the maximum limits count, and only positive amounts are kept (quota_enforcement,
+    "Preemptable Resource calculation").
     """
     usage, preempting = queue.usage, queue.preempting
     found = {index: usage[index] - preempting[index] - amount for index, amount in maximum.items()}
@@ -33,7 +35,9 @@ def releasable(queue: Queue, index: int, taken: int) -> int:
 
     What was told to go, and what is ``taken`` by the plan so far, is not used any more.
     """
-    return max(0, queue.usage[index] - queue.preempting[index] - taken - queue.guaranteed.get(index, 0))
+    return max(
+        0, queue.usage[index] - queue.preempting[index] - taken - queue.guaranteed.get(index, 0)
+    )
 
 
 def shares(target: int, weights: Sequence[int]) -> list[int]:
@@ -49,8 +53,11 @@ def shares(target: int, weights: Sequence[int]) -> list[int]:
     parts = [target * weight // total for weight in weights]
     missing = target - sum(parts)
     if missing:
-        # Fewer units are missing than there are remainders above 0, so nobody gets one beyond its weight.
-        by_remainder = sorted(range(len(weights)), key=lambda place: (-(target * weights[place] % total), place))
+        # Fewer units are missing than there are remainders above 0, so nobody gets one beyond its
+        # weight.
+        by_remainder = sorted(
+            range(len(weights)), key=lambda place: (-(target * weights[place] % total), place)
+        )
         for place in by_remainder[:missing]:
             parts[place] += 1
     return parts

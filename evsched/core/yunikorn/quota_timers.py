@@ -1,27 +1,28 @@
 """When a change of the configuration starts, restarts or cancels the timer of a quota enforcement.
 
-The seed (quota_enforcement, "Quota Preemption Delay") compares the values in use with the new ones and nothing else: usage is
-looked at when the timer fires. The table, for a queue of the configuration while the partition's switch is on:
+The seed (quota_enforcement, "Quota Preemption Delay") compares the values in use with the new ones
+and nothing else: usage is looked at when the timer fires. The table, for a queue of the
+configuration while the partition's switch is on:
 
 ==============================================  ==================================================================
-change                                          timer
-==============================================  ==================================================================
-delay is 0 now                                  cancelled
-no maximum now                                  cancelled
-a type of the maximum is lower, or limited now  starts from zero
-though it was not before, whatever other types
-do
-the maximum changed without that (an increase)  cancelled
-only the delay changed                          starts from zero
-neither changed                                 goes on as it is
-==============================================  ==================================================================
+change                                          timer ==============================================
+================================================================== delay is 0 now
+cancelled no maximum now                                  cancelled a type of the maximum is lower,
+or limited now  starts from zero though it was not before, whatever other types do the maximum
+changed without that (an increase)  cancelled only the delay changed                          starts
+from zero neither changed                                 goes on as it is
+==============================================
+==================================================================
 
-A queue that is new has had no maximum, so its first one is a decrease from unlimited: row 2 of the seed's table, and the case of
-an *initial setup*, after which allocations that ran before the scheduler came are restored. A delay that changes alone starts the
-timer too, since it may have been 0 when the maximum was lowered. A queue that left the configuration, and every queue once the
-switch is off, loses its timer. Dynamic queues never have one ("the currently used dynamic queue can be left as is").
+A queue that is new has had no maximum, so its first one is a decrease from unlimited: row 2 of the
+seed's table, and the case of an *initial setup*, after which allocations that ran before the
+scheduler came are restored. A delay that changes alone starts the timer too, since it may have been
+0 when the maximum was lowered. A queue that left the configuration, and every queue once the switch
+is off, loses its timer. Dynamic queues never have one ("the currently used dynamic queue can be
+left as is").
 
-This module decides and changes nothing, so that `evsched.config.difference` can ask it what a configuration would do.
+This module decides and changes nothing, so that `evsched.config.difference` can ask it what a
+configuration would do.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """Who goes first in a leaf whose quota is enforced (quota_enforcement, "How are victims selected and processed?").
 
-A leaf's candidates are sorted once, in the seed's order, and then taken from the front: everyone who holds something of a type of
-which more is wanted, and whom no guarantee on the path protects. A guarantee anywhere on the path of the leaf is as good as one
-of its own: what has left the leaf has left all queues above it, so the least room of all of them is the room of the leaf.
+A leaf's candidates are sorted once, in the seed's order, and then taken from the front: everyone
+who holds something of a type of which more is wanted, and whom no guarantee on the path protects. A
+guarantee anywhere on the path of the leaf is as good as one of its own: what has left the leaf has
+left all queues above it, so the least room of all of them is the room of the leaf.
 
-What is wanted and the room both only shrink while candidates are taken, so whoever is passed over once would be passed over
-later as well, and with him all that ask for the same amounts. So the front up to the first who is passed over is found with a
-few running sums over columns; everybody like him is dropped, and the rest is looked at in the same way: as many passes as
-there are different sizes, not as many as there are tasks.
+What is wanted and the room both only shrink while candidates are taken, so whoever is passed over
+once would be passed over later as well, and with him all that ask for the same amounts. So the
+front up to the first who is passed over is found with a few running sums over columns; everybody
+like him is dropped, and the rest is looked at in the same way: as many passes as there are
+different sizes, not as many as there are tasks.
 """
 
 from __future__ import annotations
@@ -32,11 +34,12 @@ FEW = 48
 MOST_FRONTS = 64
 """With more different sizes than this in the way, the rest is looked at one by one."""
 
+
 def candidate_order(allocation: Allocation) -> tuple[bool, int, bool, int, str]:
     """Return the sort key of a victim: the one that costs least to lose comes first.
 
-    Those that are no originators first, then lower priority, then those that agreed to be preempted, then the youngest. The id
-    makes it total.
+    Those that are no originators first, then lower priority, then those that agreed to be
+    preempted, then the youngest. The id makes it total.
     """
     return (
         allocation.originator,
@@ -51,9 +54,12 @@ def in_order(allocations: Sequence[Allocation]) -> NDArray[np.int64]:
     """Return the places of allocations sorted by `candidate_order`, quickly when there are many."""
     count = len(allocations)
     if count <= FEW:
-        return np.array(sorted(range(count), key=lambda place: candidate_order(allocations[place])), np.int64)
+        return np.array(
+            sorted(range(count), key=lambda place: candidate_order(allocations[place])), np.int64
+        )
     created = np.fromiter([one.created for one in allocations], np.int64, count)
-    # One number for all that comes before the age; a column in which all are the same is a plain number.
+    # One number for all that comes before the age; a column in which all are the same is a plain
+    # number.
     priority = _column([one.priority for one in allocations])
     lowest, highest = int(np.min(priority)), int(np.max(priority))
     levels = highest - lowest + 1
@@ -72,14 +78,20 @@ def in_order(allocations: Sequence[Allocation]) -> NDArray[np.int64]:
         places = np.lexsort((np.negative(created), costs))
         same = (np.diff(costs[places]) == 0) & (np.diff(created[places]) == 0)
     for start, stop in _stretches(same):
-        places[start:stop] = sorted(places[start:stop].tolist(), key=lambda place: allocations[place].id)
+        places[start:stop] = sorted(
+            places[start:stop].tolist(), key=lambda place: allocations[place].id
+        )
     return places
 
 
 def _column(values: Sequence[int]) -> NDArray[np.int64] | int:
     """Return values as a column, or the one value of all."""
     first = values[0]
-    return int(first) if values.count(first) == len(values) else np.fromiter(values, np.int64, len(values))
+    return (
+        int(first)
+        if values.count(first) == len(values)
+        else np.fromiter(values, np.int64, len(values))
+    )
 
 
 def _stretches(same: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -105,13 +117,18 @@ class Leaf:
         """Sort the candidates of a leaf; nobody goes yet."""
         self.queue = queue
         self._found: list[Allocation] = []
-        # Where nothing is preempted nobody needs to be asked whether he is leaving; what holds nothing is never taken.
+        # Where nothing is preempted nobody needs to be asked whether he is leaving; what holds
+        # nothing is never taken.
         some_leave = any(queue.preempting) or queue.quota is not None
         for application in queue.applications.values():
             there = application.allocations.values()
             # A DaemonSet's task belongs to its node; who was told to go already does so anyway.
             if some_leave:
-                self._found += [one for one in there if one.required_node is None and not one.told and not one.evicted]
+                self._found += [
+                    one
+                    for one in there
+                    if one.required_node is None and not one.told and not one.evicted
+                ]
             else:
                 self._found += [one for one in there if one.required_node is None]
         self._order = in_order(self._found)
@@ -120,19 +137,23 @@ class Leaf:
         self._kinds = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
         self._numbers = np.zeros(len(shapes), np.int64)
         if len(self._kinds) > 1:
-            self._numbers = np.fromiter(map(self._kinds.__getitem__, shapes), np.int64, len(shapes))[self._order]
+            self._numbers = np.fromiter(
+                map(self._kinds.__getitem__, shapes), np.int64, len(shapes)
+            )[self._order]
         self._sizes = [state.types.shapes[shape].pairs for shape in self._kinds]
         self._columns: dict[int, NDArray[np.int64]] = {}
 
     def take(self, want: Mapping[int, int], room: dict[int, int]) -> dict[int, int]:
         """Choose further candidates, in their order, until as much as is wanted has gone or nobody may go any more.
 
-        A candidate goes when it has something of a type of which more is wanted, and when no guarantee on the path would be
-        broken. The last one may hold more than what was still wanted.
+        A candidate goes when it has something of a type of which more is wanted, and when no
+        guarantee on the path would be broken. The last one may hold more than what was still
+        wanted.
 
         Args:
             want: What is to go, by type index, positive.
-            room: What may go before a guarantee is broken, for each type that is guaranteed on the path; is lowered by what goes.
+            room: What may go before a guarantee is broken, for each type that is guaranteed on the
+                path; is lowered by what goes.
 
         Returns:
             What goes because of this call, by type index, of all types.
@@ -154,7 +175,9 @@ class Leaf:
             stop = len(rest) if fits.all() else int(fits.argmin())
             numbers = self._numbers[rest[:stop]]
             chosen[rest[:stop]] = 1
-            for number, count in enumerate(np.bincount(numbers, minlength=len(self._sizes)).tolist()):
+            for number, count in enumerate(
+                np.bincount(numbers, minlength=len(self._sizes)).tolist()
+            ):
                 if count:
                     taking.add(number, self._sizes[number], count)
             if stop == len(rest):
@@ -202,7 +225,9 @@ class Leaf:
     def going(self) -> list[Allocation]:
         """Return those that go, in their order."""
         found = self._found
-        return [found[place] for place in self._order[np.frombuffer(self.chosen, np.bool_)].tolist()]
+        return [
+            found[place] for place in self._order[np.frombuffer(self.chosen, np.bool_)].tolist()
+        ]
 
     def costliest_first(self, shapes: Container[int]) -> Iterator[tuple[Allocation, Leaf, int]]:
         """Yield those that go and ask for one of these amounts, from the end of the order, with leaf and place."""

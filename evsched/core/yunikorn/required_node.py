@@ -1,15 +1,18 @@
 """Preemption for asks that may run on one node only (DaemonSets; seed preemption_design, law 1 and "Preemption Logic").
 
-They stand outside the laws of queues: no fence, no guarantee, no delay. What holds: a victim is on that node, shares a type
-with the ask, is not itself bound to the node, and its plain priority is not higher. Opted-out pods are the last resort, then
-originators; free space counts and the plan is minimal, by the same cost as everywhere. A maximum on the ask's path still holds,
-as nothing could be bound above it.
+They stand outside the laws of queues: no fence, no guarantee, no delay. What holds: a victim is on
+that node, shares a type with the ask, is not itself bound to the node, and its plain priority is
+not higher. Opted-out pods are the last resort, then originators; free space counts and the plan is
+minimal, by the same cost as everywhere. A maximum on the ask's path still holds, as nothing could
+be bound above it.
 
-A node that takes nobody (it is being drained) gets no room made on it: who is evicted there dies for an ask that cannot be bound.
+A node that takes nobody (it is being drained) gets no room made on it: who is evicted there dies
+for an ask that cannot be bound.
 
-Nobody else may keep room there before it: reservations of others are released as far as they are in the way, those without
-victims first; those of asks in flight only when there is no plan otherwise, and their preemption is withdrawn, which counts as
-losing the node. What is promised to another ask that may run there only stays promised.
+Nobody else may keep room there before it: reservations of others are released as far as they are in
+the way, those without victims first; those of asks in flight only when there is no plan otherwise,
+and their preemption is withdrawn, which counts as losing the node. What is promised to another ask
+that may run there only stays promised.
 """
 
 from __future__ import annotations
@@ -37,19 +40,31 @@ def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
         return Failure("unschedulable", f"node {node.name}: takes nobody at present")
     pairs = state.types.shapes[ask.shape].pairs
     asker = Asker(state, ask)
-    if not shortages(asker) and all(amount <= _room(state, node, index, node.reserved, ask.id) for index, amount in pairs):
+    if not shortages(asker) and all(
+        amount <= _room(state, node, index, node.reserved, ask.id) for index, amount in pairs
+    ):
         return Failure("fits", "")
     staying = [other for other in node.reserved if other != ask.id and _stays(state, node, other)]
-    flying = [other for other in node.reserved if other != ask.id and other not in staying and other in state.preemptions]
+    flying = [
+        other
+        for other in node.reserved
+        if other != ask.id and other not in staying and other in state.preemptions
+    ]
     cut = False
     for kept, withdrawn in ((staying + flying, ()), (staying, tuple(flying))):
         found = _Search(state, cost, ask, node).run(kept, withdrawn)
         cut = cut or found.cut
         if found.plan is not None:
-            return Plan(node.name, tuple(candidate.allocation for candidate in found.plan), cut, withdrawn)
+            return Plan(
+                node.name, tuple(candidate.allocation for candidate in found.plan), cut, withdrawn
+            )
         if not flying:
             break
-    return Failure("node-short", f"node {node.name}: tasks that may be preempted there do not make enough room", cut)
+    return Failure(
+        "node-short",
+        f"node {node.name}: tasks that may be preempted there do not make enough room",
+        cut,
+    )
 
 
 def make_way(step: Step, ask: Ask, plan: Plan) -> None:
@@ -65,15 +80,31 @@ def make_way(step: Step, ask: Ask, plan: Plan) -> None:
                 for index, amount in state.types.shapes[victim.shape].pairs:
                     given[index] = given.get(index, 0) + amount
         pairs = state.types.shapes[ask.shape].pairs
-        return any(amount > _room(state, node, index, node.reserved, ask.id) + given.get(index, 0) for index, amount in pairs)
+        return any(
+            amount > _room(state, node, index, node.reserved, ask.id) + given.get(index, 0)
+            for index, amount in pairs
+        )
 
     for other in plan.withdrawn:
         victims = tuple(state.preemptions[other].waiting_for)
-        step.emit(v.PreemptionWithdrawn, cause=ask.seq, ask=other, victims=victims, reason=reason, node_lost=True)
-    others = [other for other in reversed(node.reserved) if other != ask.id and not _stays(state, node, other)]
+        step.emit(
+            v.PreemptionWithdrawn,
+            cause=ask.seq,
+            ask=other,
+            victims=victims,
+            reason=reason,
+            node_lost=True,
+        )
+    others = [
+        other
+        for other in reversed(node.reserved)
+        if other != ask.id and not _stays(state, node, other)
+    ]
     for other in others:
         if other not in state.preemptions and in_the_way():
-            step.emit(v.ReservationReleased, cause=ask.seq, ask=other, node=node.name, reason=reason)
+            step.emit(
+                v.ReservationReleased, cause=ask.seq, ask=other, node=node.name, reason=reason
+            )
     if not plan.victims and state.reservations.get(ask.id) != node.name:
         step.emit(v.NodeReserved, cause=ask.seq, ask=ask.id, node=node.name)
 
@@ -83,7 +114,14 @@ def _stays(state: State, node: Node, other: str) -> bool:
     return state.asks[other].required_node == node.name
 
 
-def _room(state: State, node: Node, index: int, kept: Iterable[str], ask: str, withdrawn: Sequence[str] = ()) -> int:
+def _room(
+    state: State,
+    node: Node,
+    index: int,
+    kept: Iterable[str],
+    ask: str,
+    withdrawn: Sequence[str] = (),
+) -> int:
     """Return what an ask could use of a type once everything told is gone, less what stays reserved for others."""
     shapes = state.types.shapes
     room = node.free(index)
@@ -108,7 +146,10 @@ class _Search:
         state, node = self.state, self.node
         returning = [a for a in node.allocations.values() if a.told and a.victim_of in withdrawn]
         over = self._shortages(returning, withdrawn)
-        needs = [amount - _room(state, node, index, kept, self.ask.id, withdrawn) for index, amount in self.asker.pairs]
+        needs = [
+            amount - _room(state, node, index, kept, self.ask.id, withdrawn)
+            for index, amount in self.asker.pairs
+        ]
         needs += [short.amount for short in over]
         if all(need <= 0 for need in needs):
             return Found((), 0, cut=False)
@@ -129,12 +170,27 @@ class _Search:
         leaf = self.state.queues[allocation.queue]
         covers = [(types.index(kind), amount) for kind, amount in pairs if kind in types]
         for number, short in enumerate(over, len(types)):
-            covers += [(number, amount) for kind, amount in pairs if kind == short.kind and short.queue.contains(leaf)]
-        given = {**dict.fromkeys(types, 0), **{kind: amount for kind, amount in pairs if kind in types}}
+            covers += [
+                (number, amount)
+                for kind, amount in pairs
+                if kind == short.kind and short.queue.contains(leaf)
+            ]
+        given = {
+            **dict.fromkeys(types, 0),
+            **{kind: amount for kind, amount in pairs if kind in types},
+        }
         alike = (tuple(covers), allocation.allow_preemption, allocation.originator)
-        return Candidate(allocation, self.cost.weight(allocation, tuple(given.values())), tuple(covers), (), alike)
+        return Candidate(
+            allocation,
+            self.cost.weight(allocation, tuple(given.values())),
+            tuple(covers),
+            (),
+            alike,
+        )
 
-    def _shortages(self, returning: Sequence[Allocation], withdrawn: Sequence[str]) -> list[Shortage]:
+    def _shortages(
+        self, returning: Sequence[Allocation], withdrawn: Sequence[str]
+    ) -> list[Shortage]:
         """Return by what the ask would pass maxima on its path, with some preemptions withdrawn: what they told to go stays."""
         shapes, queues = self.state.types.shapes, self.state.queues
         found = []
@@ -145,10 +201,15 @@ class _Search:
                     continue
                 over = remaining(queue, index) + queue.claimed[index] + amount - limit
                 shifts = [(one.queue, one.shape, 1) for one in returning]
-                shifts += [(one.queue, one.shape, -1) for one in map(self.state.asks.__getitem__, withdrawn)]
+                shifts += [
+                    (one.queue, one.shape, -1)
+                    for one in map(self.state.asks.__getitem__, withdrawn)
+                ]
                 for leaf, shape, sign in shifts:
                     if queue.contains(queues[leaf]):
-                        over += sign * sum(held for kind, held in shapes[shape].pairs if kind == index)
+                        over += sign * sum(
+                            held for kind, held in shapes[shape].pairs if kind == index
+                        )
                 if over > 0:
                     found.append(Shortage(queue, index, over))
         return found

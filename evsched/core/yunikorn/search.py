@@ -1,13 +1,16 @@
 """The cheapest set of victims on one node: a small exact search.
 
-A plan must cover what is lacking (space of each type on the node, and room below each maximum on the asker's path) and must not
-take more than the guarantees leave (law 2, which couples victims). The search is depth-first over the candidates from the
-cheapest on, with three ways to cut a branch, none of which can lose the best plan:
+A plan must cover what is lacking (space of each type on the node, and room below each maximum on
+the asker's path) and must not take more than the guarantees leave (law 2, which couples victims).
+The search is depth-first over the candidates from the cheapest on, with three ways to cut a branch,
+none of which can lose the best plan:
 
-- what is still lacking needs at least so many more victims, and even the cheapest so many cost too much;
-- of candidates that are alike (same leaf, amounts and flags) the cheaper ones go first, so a later one is never taken without
-  those before it;
-- a candidate that would take more than a guarantee leaves is passed over, and with it all that are like it.
+- what is still lacking needs at least so many more victims, and even the cheapest so many cost too
+  much;
+- of candidates that are alike (same leaf, amounts and flags) the cheaper ones go first, so a later
+  one is never taken without those before it;
+- a candidate that would take more than a guarantee leaves is passed over, and with it all that are
+  like it.
 """
 
 from __future__ import annotations
@@ -55,7 +58,11 @@ class Found(NamedTuple):
 
 
 def cheapest(
-    candidates: Sequence[Candidate], needs: Sequence[int], slacks: Sequence[int], most: int, budget: int = NODE_BUDGET
+    candidates: Sequence[Candidate],
+    needs: Sequence[int],
+    slacks: Sequence[int],
+    most: int,
+    budget: int = NODE_BUDGET,
 ) -> Found:
     """Return the cheapest plan of at most ``most`` victims.
 
@@ -76,7 +83,12 @@ class _Search:
     )  # fmt: skip
 
     def __init__(
-        self, candidates: Sequence[Candidate], needs: Sequence[int], slacks: Sequence[int], most: int, budget: int
+        self,
+        candidates: Sequence[Candidate],
+        needs: Sequence[int],
+        slacks: Sequence[int],
+        most: int,
+        budget: int,
     ) -> None:
         self.candidates = candidates
         self.needs = list(needs)
@@ -111,7 +123,11 @@ class _Search:
             best, most = None, (0, 0)
             for candidate in left:
                 if all(amount <= slacks[slack] for slack, amount in candidate.takes):
-                    lacking = [(amount, needs[need]) for need, amount in candidate.covers if needs[need] > 0]
+                    lacking = [
+                        (amount, needs[need])
+                        for need, amount in candidate.covers
+                        if needs[need] > 0
+                    ]
                     share = sum((min(amount, need) << 64) // need for amount, need in lacking)
                     if best is None or (share, -candidate.weight) > most:
                         best, most = candidate, (share, -candidate.weight)
@@ -148,7 +164,10 @@ class _Search:
             more = self._more_needed(index)
             if more is None or len(chosen) + more > self.most or index + more > len(candidates):
                 break
-            if self.best_weight is not None and weight + prefix[index + more] - prefix[index] >= self.best_weight:
+            if (
+                self.best_weight is not None
+                and weight + prefix[index + more] - prefix[index] >= self.best_weight
+            ):
                 break
             candidate = candidates[index]
             if candidate.kind in banned:

@@ -1,14 +1,21 @@
 """What the order of waiting asks is made of: demands, groups, bins, lines, standings.
 
-Records of `evsched.core.yunikorn.waiting`, which says how they work together. An entry is current as long as its owner points to
-it; heaps hold outdated ones too. Entries carry a serial number before their owner, so that owners are never compared.
+Records of `evsched.core.yunikorn.waiting`, which says how they work together. An entry is current
+as long as its owner points to it; heaps hold outdated ones too. Entries carry a serial number
+before their owner, so that owners are never compared.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evsched.core.yunikorn.ordering import ApplicationKey, AskKey, Denominators, QueueKey, shown_priority
+from evsched.core.yunikorn.ordering import (
+    ApplicationKey,
+    AskKey,
+    Denominators,
+    QueueKey,
+    shown_priority,
+)
 
 if TYPE_CHECKING:
     from evsched.core.queues import Queue
@@ -22,7 +29,8 @@ class Demand:
     Attributes:
         required: The only node for them; None: any.
         blocked: No node has room for them now.
-        hope: The only nodes, by row of the columns, that can have room: the others had none and have not grown; None: any.
+        hope: The only nodes, by row of the columns, that can have room: the others had none and
+            have not grown; None: any.
         capped_at: The queues whose maximum they would pass.
         watched: Its groups in lines that are watched.
     """
@@ -79,7 +87,8 @@ class Bin:
         groups: How many there are.
         top: The entry that stands for this bin among the tops of the leaf; None when none does.
         asleep: Nothing here can be bound, as far as is known.
-        limited: A limit on users, groups or the number of applications holds all of it back (then it is asleep).
+        limited: A limit on users, groups or the number of applications holds all of it back (then
+            it is asleep).
     """
 
     __slots__ = ("asleep", "demand", "groups", "heap", "leaf", "limited", "peers", "top")
@@ -101,14 +110,27 @@ class Line:
 
     Attributes:
         highest: The highest priority of its waiting asks (the seed's ``askMaxPriority``).
-        open: False while it is paused, and for a new application of a stateaware leaf while another one is considered.
+        open: False while it is paused, and for a new application of a stateaware leaf while another
+            one is considered.
         paused: It is not looked at for a while.
         watched: It has so many asks that it is to be paused when no node has room for them.
         ticket: Its current entry among the new applications of a stateaware leaf.
         peers: Whom limits treat like it.
     """
 
-    __slots__ = ("application", "groups", "highest", "key", "marked", "open", "paused", "peers", "standing", "ticket", "watched")
+    __slots__ = (
+        "application",
+        "groups",
+        "highest",
+        "key",
+        "marked",
+        "open",
+        "paused",
+        "peers",
+        "standing",
+        "ticket",
+        "watched",
+    )
 
     def __init__(self, application: Application, standing: Standing, highest: int) -> None:
         """Make the line of an application that has no asks yet."""
@@ -130,8 +152,10 @@ class Standing:
 
     Attributes:
         lineage: The standings from this queue up to the root.
-        levels: Of a leaf: how many asks wait, by priority; of a parent: how many children show a priority.
-        highest: The largest of them (the seed's ``currentPriority``, before offset and fence); None when nothing waits.
+        levels: Of a leaf: how many asks wait, by priority; of a parent: how many children show a
+            priority.
+        highest: The largest of them (the seed's ``currentPriority``, before offset and fence); None
+            when nothing waits.
         demands: How many asks wait here and below, by demand.
         capped: Demands that would pass the maximum of this queue.
         heap: Of a parent: its children; of a leaf: the tops of its bins.
@@ -139,7 +163,8 @@ class Standing:
         sleeping: Children that have nothing to offer.
         bins: By demand and peers; ``bin_count`` is their number.
         limits: Whether users, groups or the number of applications are limited here or above.
-        backoff: Of a leaf: how many asks that no node has room for pause an application; 0: none do.
+        backoff: Of a leaf: how many asks that no node has room for pause an application; 0: none
+            do.
         witness: A demand that can be tried here, as far as was known last.
         chosen: Of a stateaware leaf: the new application that is considered.
     """
@@ -178,7 +203,12 @@ class Standing:
     def offers(self) -> bool:
         """Tell whether some demand here is neither blocked nor capped at this very queue."""
         witness, capped = self.witness, self.capped
-        if witness is not None and not witness.blocked and witness not in capped and witness in self.demands:
+        if (
+            witness is not None
+            and not witness.blocked
+            and witness not in capped
+            and witness in self.demands
+        ):
             return True
         for demand in self.demands:
             if not demand.blocked and demand not in capped:
@@ -194,7 +224,8 @@ StandingEntry = tuple[QueueKey, int, Standing]
 def shift(standing: Standing, gone: int | None, come: int | None) -> None:
     """Count a priority in or out (or both) and carry a changed maximum up as far as it is seen.
 
-    O(1) while the maximum stays; when it leaves, a look at the distinct priorities (seed, "Scheduler storage object changes").
+    O(1) while the maximum stays; when it leaves, a look at the distinct priorities (seed,
+    "Scheduler storage object changes").
     """
     at: Standing | None = standing
     while at is not None:

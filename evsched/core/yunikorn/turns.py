@@ -1,9 +1,10 @@
 """Whose turn it is to preempt: the order of `evsched.core.yunikorn.ordering`, over the asks that may.
 
-Asks of one application with the same amounts, priority and nodes stand in one line (`Line`); where the first of them
-fails, all do. At each parent the first child by its key is next, in the leaf the first line by application and ask. A queue
-counts with the highest priority that is left in it, so its key is computed anew when one of its asks had its turn. Usage does
-not change while victims are being chosen, so nothing else does either.
+Asks of one application with the same amounts, priority and nodes stand in one line (`Line`); where
+the first of them fails, all do. At each parent the first child by its key is next, in the leaf the
+first line by application and ask. A queue counts with the highest priority that is left in it, so
+its key is computed anew when one of its asks had its turn. Usage does not change while victims are
+being chosen, so nothing else does either.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Line:
 
     def __init__(self, asks: list[Ask], place: Place, kind: Kind) -> None:
         """Stand the asks in line."""
-        # They come in the order of the log, and are equal in priority, so that their age is the rest of `ask_key`.
+        # They come in the order of the log, and are equal in priority, so that their age is the
+        # rest of `ask_key`.
         asks.sort(key=attrgetter("created"))
         self.asks = asks
         self.turn = 0
@@ -71,7 +73,16 @@ class Place:
         highest: The highest priority that is left here.
     """
 
-    __slots__ = ("children", "compared_with", "highest", "key", "lines", "parent", "priorities", "queue")
+    __slots__ = (
+        "children",
+        "compared_with",
+        "highest",
+        "key",
+        "lines",
+        "parent",
+        "priorities",
+        "queue",
+    )
 
     def __init__(self, queue: Queue, parent: Place | None, compared_with: Denominators) -> None:
         """Make an empty place."""
@@ -89,7 +100,9 @@ class Place:
         if self.queue.leaf:
             self.highest = max(self.priorities)
         else:
-            self.highest = max(shown_priority(child.queue, child.highest) for child in self.children)
+            self.highest = max(
+                shown_priority(child.queue, child.highest) for child in self.children
+            )
         if self.parent is not None:
             self.key = queue_key(self.queue, self.highest, self.compared_with)
 
@@ -105,10 +118,19 @@ class Turns:
         lines: dict[tuple[str, Kind], list[Ask]] = {}
         reservations = state.reservations
         for ask in asks:
-            kind = (ask.shape, ask.priority, ask.required_node, reservations.get(ask.id), is_impatient(state, ask))
+            kind = (
+                ask.shape,
+                ask.priority,
+                ask.required_node,
+                reservations.get(ask.id),
+                is_impatient(state, ask),
+            )
             lines.setdefault((ask.application, kind), []).append(ask)
         for (name, kind), equal in lines.items():
-            self._stand(Line(equal, self._place(state.applications[name].leaf), kind), state.applications[name])
+            self._stand(
+                Line(equal, self._place(state.applications[name].leaf), kind),
+                state.applications[name],
+            )
         for place in self._places.values():
             place.lines.sort(key=attrgetter("key"), reverse=True)
             if place.queue.settings.sort_policy == "stateaware":
@@ -125,7 +147,9 @@ class Turns:
         place = self._places.get(queue.path)
         if place is None:
             parent = self._place(queue.parent) if queue.parent is not None else None
-            place = self._places[queue.path] = Place(queue, parent, denominators(queue, self._state.total))
+            place = self._places[queue.path] = Place(
+                queue, parent, denominators(queue, self._state.total)
+            )
             if parent is None:
                 self._root = place
             else:
@@ -135,7 +159,10 @@ class Turns:
     @staticmethod
     def _stand(line: Line, application: Application) -> None:
         place = line.place
-        line.key = (application_key(application, line.priority, place.compared_with), ask_key(line.first))
+        line.key = (
+            application_key(application, line.priority, place.compared_with),
+            ask_key(line.first),
+        )
         place.lines.append(line)
 
     def next(self) -> Line | None:

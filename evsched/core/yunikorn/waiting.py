@@ -1,21 +1,24 @@
 """Who is next, kept up to date: the order of `evsched.core.yunikorn.ordering` as heaps that follow the events.
 
-The walk from root to the next ask costs a look at one heap a level, and a binding costs new keys along one path. Three ideas
-carry it.
+The walk from root to the next ask costs a look at one heap a level, and a binding costs new keys
+along one path. Three ideas carry it.
 
-**Lazy heaps.** Each parent has a heap of its children and each leaf heaps of its applications. Whoever changes gets a new entry;
-the old one stays where it is and is recognised by not being its owner's current entry. What changed is only marked while events
-are applied, and keys are computed once, before the next walk.
+**Lazy heaps.** Each parent has a heap of its children and each leaf heaps of its applications.
+Whoever changes gets a new entry; the old one stays where it is and is recognised by not being its
+owner's current entry. What changed is only marked while events are applied, and keys are computed
+once, before the next walk.
 
-**Demands.** Asks of one shape (with one required node, if any) share a `Demand`: where one of them does not fit on any node, none
-does, and where one would pass the maximum of a queue, none below that queue will do. So a failure is noted at the demand
-(`blocked`) or at the queue and the demand (`capped`), and cuts off everything that it holds for. A leaf has one heap for each
-demand, and a heap of their tops.
+**Demands.** Asks of one shape (with one required node, if any) share a `Demand`: where one of them
+does not fit on any node, none does, and where one would pass the maximum of a queue, none below
+that queue will do. So a failure is noted at the demand (`blocked`) or at the queue and the demand
+(`capped`), and cuts off everything that it holds for. A leaf has one heap for each demand, and a
+heap of their tops.
 
-**Asleep until woken.** What has nothing to offer leaves the heap above it: a demand in a leaf, a queue in its parent. It comes
-back when an ask arrives, or when something was freed that could help: then the demand goes to the end of a list, and each queue,
-when it is next looked at, reads what is new there and wakes those of its children that wait with such a demand. Nothing else is
-tried again, so a cycle in which nothing can be done costs nothing.
+**Asleep until woken.** What has nothing to offer leaves the heap above it: a demand in a leaf, a
+queue in its parent. It comes back when an ask arrives, or when something was freed that could help:
+then the demand goes to the end of a list, and each queue, when it is next looked at, reads what is
+new there and wakes those of its children that wait with such a demand. Nothing else is tried again,
+so a cycle in which nothing can be done costs nothing.
 
 None of this is truth: a new index built from the state gives the same answers.
 """
@@ -67,7 +70,9 @@ class WaitingOrder(Openings):
         self._sweep_at = FEWEST_SWEPT
         self._loosened: dict[Standing, None] = {}
         self._limited: dict[Group | Bin, None] = {}
-        self._group_limits = any(limit.groups for queue in state.queues.values() for limit in queue.limits)
+        self._group_limits = any(
+            limit.groups for queue in state.queues.values() for limit in queue.limits
+        )
         for ask in state.asks.values():
             self.asked(ask)
 
@@ -75,10 +80,12 @@ class WaitingOrder(Openings):
         standing = self.standings.get(queue.path)
         if standing is None:
             parent = self._stand(queue.parent) if queue.parent is not None else None
-            standing = self.standings[queue.path] = Standing(queue, parent, denominators(queue, self.total))
+            standing = self.standings[queue.path] = Standing(
+                queue, parent, denominators(queue, self.total)
+            )
         return standing
 
-    # -------------------------------------------------------------------------------------------------- what events report
+    # --------------------------------------------------------------------------- what events report
 
     def asked(self, ask: Ask) -> None:
         """An ask started to wait."""
@@ -194,7 +201,9 @@ class WaitingOrder(Openings):
     def _line(self, ask: Ask) -> Line:
         application = self.state.applications[ask.application]
         standing = self._stand(application.leaf)
-        line = self.lines[application.id] = standing.lines[application.id] = Line(application, standing, ask.priority)
+        line = self.lines[application.id] = standing.lines[application.id] = Line(
+            application, standing, ask.priority
+        )
         line.paused = application.id in self.state.paused
         line.open = not line.paused
         if standing.limits:
@@ -210,7 +219,10 @@ class WaitingOrder(Openings):
             bin_ = here[line.peers] = Bin(standing, demand, line.peers)
             standing.bin_count += 1
         bin_.groups += 1
-        if bin_.limited and any(self.state.asks[name].application == line.application.id for name in self.state.preemptions):
+        if bin_.limited and any(
+            self.state.asks[name].application == line.application.id
+            for name in self.state.preemptions
+        ):
             self._unlimit(bin_)  # judged by itself, see `limit`
         return bin_
 
@@ -259,7 +271,7 @@ class WaitingOrder(Openings):
         demand.capped_at.clear()
         self._freed.pop(demand, None)
 
-    # -------------------------------------------------------------------------------------------------------------- marking
+    # -------------------------------------------------------------------------------------- marking
 
     def _mark(self, standing: Standing) -> None:
         for above in standing.lineage:
@@ -287,7 +299,11 @@ class WaitingOrder(Openings):
         """Drop the marks of who is gone: nothing is settled while nobody waits at the end of a step, or while another leads."""
         self._marked_lines = [line for line in self._marked_lines if line.groups]
         self._marked_groups = [group for group in self._marked_groups if group.waiting]
-        self._marked = [standing for standing in self._marked if self.standings.get(standing.queue.path) is standing]
+        self._marked = [
+            standing
+            for standing in self._marked
+            if self.standings.get(standing.queue.path) is standing
+        ]
         self._sweep_at = max(FEWEST_SWEPT, 2 * len(self._marked_groups))
 
     def first(self) -> Group | None:
@@ -326,7 +342,7 @@ class WaitingOrder(Openings):
             for group in line.groups.values():
                 self._settle_group(group)
 
-    # -------------------------------------------------------------------------------------------------- failures and wakings
+    # ------------------------------------------------------------------------- failures and wakings
 
     def block(self, demand: Demand) -> None:
         """Note that no node has room for a demand; nobody with it is tried before one grows."""
@@ -347,8 +363,9 @@ class WaitingOrder(Openings):
     def limit(self, group: Group) -> None:
         """Note that a limit on users, groups or the number of applications holds a group back, and with it its peers.
 
-        They are tried again when their user has used less, or when another application has ended (with limits on groups: when
-        anybody has used less). An application with an ask in flight is judged by itself: its own start does not count against it.
+        They are tried again when their user has used less, or when another application has ended
+        (with limits on groups: when anybody has used less). An application with an ask in flight is
+        judged by itself: its own start does not count against it.
         """
         bin_ = group.bin
         if any(self._in_bin(name, bin_) for name in self.state.preemptions):

@@ -1,6 +1,7 @@
 """The walk to the ask that is next, through the heaps of queues, demands and groups.
 
-The lower half of `evsched.core.yunikorn.waiting`, which says how it works and decides when what is looked at.
+The lower half of `evsched.core.yunikorn.waiting`, which says how it works and decides when what is
+looked at.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Walk:
         self._freed: dict[Demand, int] = {}
         self._freed_last = 0
 
-    # -------------------------------------------------------------------------------------------------------------- the walk
+    # ------------------------------------------------------------------------------------- the walk
 
     def walk(self) -> Group | None:
         """Return the group whose first ask is next; None when nobody is left who could be tried."""
@@ -79,7 +80,9 @@ class Walk:
                 heappop(tops)
                 continue
             demand = bin_.demand
-            if demand.blocked or (demand.capped_at and any(demand in above.capped for above in leaf.lineage)):
+            if demand.blocked or (
+                demand.capped_at and any(demand in above.capped for above in leaf.lineage)
+            ):
                 heappop(tops)
                 bin_.top = None
                 bin_.asleep = True
@@ -99,7 +102,7 @@ class Walk:
                 return group
         return None
 
-    # ------------------------------------------------------------------------------------------------------------- entries
+    # -------------------------------------------------------------------------------------- entries
 
     def _waits(self, key: AskKey) -> bool:
         """Tell whether this key is that of an ask that waits and is not in flight."""
@@ -150,7 +153,7 @@ class Walk:
             if len(parent.heap) > 4 * len(parent.queue.children) + 64:
                 parent.heap = sorted(entry for entry in parent.heap if entry[2].entry is entry)
 
-    # ------------------------------------------------------------------------------------------------------------- wakings
+    # -------------------------------------------------------------------------------------- wakings
 
     def _free(self, demand: Demand) -> None:
         """Put a demand at the end of the list of those that may have become possible."""
@@ -179,7 +182,10 @@ class Walk:
         fresh = self._fresh(parent)
         for child in tuple(parent.sleeping):
             demands, capped = child.demands, child.capped
-            if any(demand in demands and not demand.blocked and demand not in capped for demand in fresh):
+            if any(
+                demand in demands and not demand.blocked and demand not in capped
+                for demand in fresh
+            ):
                 self._wake(child)
 
     def _wake_bins(self, leaf: Standing) -> None:

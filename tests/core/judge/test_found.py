@@ -2,14 +2,18 @@
 
 import json
 
-from replays.scenario import parse_scenario
-from replays.simulate import Simulation
+from replays.scenarios.scenario import parse_scenario
+from replays.scenarios.simulate import Simulation
 
 
 def queue(name, *queues, guaranteed=0, maximum=0):
     """Return a queue of queues.yaml; amounts are cores."""
     found = {"name": name}
-    resources = {key: {"vcore": str(cores)} for key, cores in (("guaranteed", guaranteed), ("max", maximum)) if cores}
+    resources = {
+        key: {"vcore": str(cores)}
+        for key, cores in (("guaranteed", guaranteed), ("max", maximum))
+        if cores
+    }
     if resources:
         found["resources"] = resources
     if queues:
@@ -19,7 +23,13 @@ def queue(name, *queues, guaranteed=0, maximum=0):
 
 def item(name, leaf, cores, **more):
     """Return an allocation or an ask of its own application, a minute old."""
-    found = {"id": name, "application": name, "queue": leaf, "resources": {"vcore": cores * 1000}, "created": -60}
+    found = {
+        "id": name,
+        "application": name,
+        "queue": leaf,
+        "resources": {"vcore": cores * 1000},
+        "created": -60,
+    }
     return found | more
 
 
@@ -29,7 +39,10 @@ def run(*queues, **more):
     scenario = {
         "scenario": 1,
         "name": "found",
-        "config": {"format": "yunikorn", "queues": {"partitions": [{"name": "default", "queues": [root]}]}},
+        "config": {
+            "format": "yunikorn",
+            "queues": {"partitions": [{"name": "default", "queues": [root]}]},
+        },
         "nodes": [{"name": "n", "capacity": {"vcore": 8000}}],
     }
     simulation = Simulation(parse_scenario(json.dumps(scenario | more).encode(), "found.json"))
@@ -51,9 +64,16 @@ def test_one_that_needs_no_victim_does_not_speak_for_one_that_does():
     simulation = run(
         queue("a", guaranteed=8),
         queue("b"),
-        running=[item("going", "root.b", 6, node="n", preempting=True), item("stays", "root.b", 2, node="n")],
+        running=[
+            item("going", "root.b", 6, node="n", preempting=True),
+            item("stays", "root.b", 2, node="n"),
+        ],
         pending=[item("small", "root.a", 2)],
-        steps=[{"advance": "20s"}, {"submit": [item("large", "root.a", 8, created=0)]}, {"advance": "31s"}],
+        steps=[
+            {"advance": "20s"},
+            {"submit": [item("large", "root.a", 8, created=0)]},
+            {"advance": "31s"},
+        ],
     )
     assert told(simulation) == [("large", ["stays"])]
 
@@ -63,7 +83,10 @@ def test_a_required_node_takes_over_victims_only_from_a_preemption_that_is_withd
     simulation = run(
         queue("q", queue("a", guaranteed=4), queue("b"), maximum=4),
         running=[item("victim", "root.q.b", 4, node="n")],
-        pending=[item("first", "root.q.a", 4, priority=5), item("bound-to-n", "root.q.a", 4, required_node="n", priority=1)],
+        pending=[
+            item("first", "root.q.a", 4, priority=5),
+            item("bound-to-n", "root.q.a", 4, required_node="n", priority=1),
+        ],
         evictions={"confirm_after": "40s"},
         steps=[{"advance": "100s"}],
     )
@@ -79,19 +102,35 @@ def test_who_waits_for_no_victim_is_bound_on_its_node_though_others_there_still_
         queue("a", guaranteed=8),
         queue("b"),
         running=[item("v1", "root.b", 4, node="n"), item("v2", "root.b", 4, node="n", priority=1)],
-        pending=[item("first", "root.a", 4, priority=5), item("second", "root.a", 4, priority=5, created=-50)],
-        steps=[{"advance": "1s"}, {"node": {"name": "m", "capacity": {"vcore": 8000}}}, {"release": ["v1"]}],
+        pending=[
+            item("first", "root.a", 4, priority=5),
+            item("second", "root.a", 4, priority=5, created=-50),
+        ],
+        steps=[
+            {"advance": "1s"},
+            {"node": {"name": "m", "capacity": {"vcore": 8000}}},
+            {"release": ["v1"]},
+        ],
     )
     assert told(simulation) == [("first", ["v1"]), ("second", ["v2"])]
-    assert {name: one.node for name, one in simulation.engine.state.allocations.items()} == {"first": "n", "v2": "n"}
+    assert {name: one.node for name, one in simulation.engine.state.allocations.items()} == {
+        "first": "n",
+        "v2": "n",
+    }
 
 
 def test_room_on_a_node_is_of_no_use_below_a_maximum_that_is_only_being_freed():
     """One node has room, the parent has none until somebody leaves who does not: the ask takes a task on the other node."""
     simulation = run(
         queue("q", queue("a", guaranteed=4), queue("b"), maximum=4),
-        nodes=[{"name": "m", "capacity": {"vcore": 2000}}, {"name": "n", "capacity": {"vcore": 8000}}],
-        running=[item("going", "root.q.b", 2, node="n", preempting=True), item("stays", "root.q.b", 2, node="m")],
+        nodes=[
+            {"name": "m", "capacity": {"vcore": 2000}},
+            {"name": "n", "capacity": {"vcore": 8000}},
+        ],
+        running=[
+            item("going", "root.q.b", 2, node="n", preempting=True),
+            item("stays", "root.q.b", 2, node="m"),
+        ],
         pending=[item("ask", "root.q.a", 2)],
         steps=[{"advance": "20s"}],
     )

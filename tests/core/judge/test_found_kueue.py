@@ -2,15 +2,25 @@
 
 import json
 
-from replays.scenario import parse_scenario
-from replays.simulate import Simulation
+from replays.scenarios.scenario import parse_scenario
+from replays.scenarios.simulate import Simulation
 
 
 def queue(name, cpu, cohort="c", **spec):
     """Return a ClusterQueue with one flavor and some cores, which never takes anything back unless `spec` says so."""
-    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": str(cpu)}]}]}]
+    groups = [
+        {
+            "coveredResources": ["cpu"],
+            "flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": str(cpu)}]}],
+        }
+    ]
     spec = {"cohortName": cohort, "namespaceSelector": {}, "resourceGroups": groups, **spec}
-    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ClusterQueue",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def item(name, leaf, cpu, **more):
@@ -25,7 +35,11 @@ def runs(name, leaf, cpu, **more):
 
 def configuration(*queues):
     """Return a configuration with these ClusterQueues."""
-    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "f"}}
+    flavor = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "f"},
+    }
     return {"format": "kueue", "objects": [flavor, *queues]}
 
 
@@ -36,12 +50,19 @@ def left_waiting(*queues, **more):
 
 def decisions(*queues, **more):
     """Return the types of all decisions about a quota in a scenario with these ClusterQueues."""
-    return [one["type"] for one in run(*queues, **more)["decisions"] if one["type"].startswith("Quota")]
+    return [
+        one["type"] for one in run(*queues, **more)["decisions"] if one["type"].startswith("Quota")
+    ]
 
 
 def run(*queues, **more):
     """Return the document of a scenario with these ClusterQueues."""
-    scenario = {"scenario": 1, "name": "found", "config": configuration(*queues), "steps": [{"advance": "60s"}]}
+    scenario = {
+        "scenario": 1,
+        "name": "found",
+        "config": configuration(*queues),
+        "steps": [{"advance": "60s"}],
+    }
     return Simulation(parse_scenario(json.dumps(scenario | more).encode(), "found.json")).run()
 
 
@@ -76,4 +97,7 @@ def test_quota_enforcement_counts_who_is_evicted_already_as_gone():
     later["metadata"]["annotations"] = {"evsched.io/quota-preemption-delay": "5s"}
     steps = [{"config": configuration(later)}, {"advance": "10s"}]
     running = [runs("gone", "a", 2, evicted=True), runs("stays", "a", 2)]
-    assert decisions(queue("a", 4), running=running, steps=steps) == ["QuotaPreemptionScheduled", "QuotaPreemptionUnhelpful"]
+    assert decisions(queue("a", 4), running=running, steps=steps) == [
+        "QuotaPreemptionScheduled",
+        "QuotaPreemptionUnhelpful",
+    ]

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from events import vocabulary as v
-from events.configuration import ClusterQueueSpec, CohortSpec, FlavorQuotaSpec, KueueSpec, QuotaSpec, ResourceGroupSpec
+from events.configuration import (
+    ClusterQueueSpec,
+    CohortSpec,
+    FlavorQuotaSpec,
+    KueueSpec,
+    QuotaSpec,
+    ResourceGroupSpec,
+)
 from evsched.core.engine import Engine
 from tests.core.kueue.naive import Tree, Work, fits
 
@@ -30,10 +37,15 @@ def _groups(dice: Random, *, limits: bool, most: int) -> tuple[ResourceGroupSpec
     def quota() -> QuotaSpec:
         nominal, lending = dice.randint(0, most), limit()
         return QuotaSpec(
-            nominal=nominal, borrowing_limit=limit(), lending_limit=None if lending is None else min(lending, nominal)
+            nominal=nominal,
+            borrowing_limit=limit(),
+            lending_limit=None if lending is None else min(lending, nominal),
         )
 
-    flavors = tuple(FlavorQuotaSpec(flavor=flavor, quotas={name: quota() for name in RESOURCES}) for flavor in FLAVORS)
+    flavors = tuple(
+        FlavorQuotaSpec(flavor=flavor, quotas={name: quota() for name in RESOURCES})
+        for flavor in FLAVORS
+    )
     return (ResourceGroupSpec(resources=RESOURCES, flavors=flavors),)
 
 
@@ -60,7 +72,9 @@ def configuration(dice: Random, *, fair: bool) -> KueueSpec:
                 cohort=cohort,
                 groups=_groups(dice, limits=cohort is not None, most=8),
                 strict_fifo=dice.random() < 0.3,
-                within_cluster_queue=dice.choice(["Never", "LowerPriority", "LowerOrNewerEqualPriority"]),
+                within_cluster_queue=dice.choice(
+                    ["Never", "LowerPriority", "LowerOrNewerEqualPriority"]
+                ),
                 reclaim_within_cohort=reclaim,
                 borrow_within_cohort=borrow,
                 max_priority_threshold=dice.choice([None, 0, 1, 2]) if borrow != "Never" else None,
@@ -85,7 +99,9 @@ def random_limits(dice: Random, spec: KueueSpec) -> KueueSpec:
         if dice.random() < 0.4:
             changed = replace(changed, groups=_groups(dice, limits=one.cohort is not None, most=8))
         if dice.random() < 0.4:
-            changed = replace(changed, stop_policy=dice.choice(["None", "None", "Hold", "HoldAndDrain"]))
+            changed = replace(
+                changed, stop_policy=dice.choice(["None", "None", "Hold", "HoldAndDrain"])
+            )
         if dice.random() < 0.4:
             changed = replace(changed, quota_preemption_delay_ms=dice.choice([0, 1000, 60_000]))
         queues.append(changed)
@@ -122,7 +138,9 @@ def problem(seed: int, *, fair: bool) -> tuple[KueueSpec, list[Work], Work]:
             tree.running.append(work)
     for _ in range(5):
         ask = _work(dice, spec, "ask", 6)
-        if not fits(tree, ask) and all(amount <= tree.potential(("q", ask.queue), key) for key, amount in ask.usage):
+        if not fits(tree, ask) and all(
+            amount <= tree.potential(("q", ask.queue), key) for key, amount in ask.usage
+        ):
             break
     return spec, tree.running, ask
 

@@ -1,7 +1,8 @@
 """A second implementation of the victim searches, straight from the rules and as simple as can be: the oracle of the fast ones.
 
-Usage is recounted from the workloads whenever it is asked for, candidates are sorted as a whole, shares are fractions. It reads
-the configuration and a list of workloads, and nothing of the state or the indices that the real searches use.
+Usage is recounted from the workloads whenever it is asked for, candidates are sorted as a whole,
+shares are fractions. It reads the configuration and a list of workloads, and nothing of the state
+or the indices that the real searches use.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ class Tree:
     def parent(self, node):
         """Return the cohort above a node, None at the top."""
         kind, name = node
-        above = self.queues[name].cohort if kind == "q" else (self.cohorts[name].parent if name in self.cohorts else None)
+        above = (
+            self.queues[name].cohort
+            if kind == "q"
+            else (self.cohorts[name].parent if name in self.cohorts else None)
+        )
         return None if above is None else ("c", above)
 
     def path(self, node):
@@ -58,7 +63,9 @@ class Tree:
     def children(self, node):
         """Return the nodes right below a cohort: queues, then cohorts, in the order of the configuration."""
         queues = [("q", one.name) for one in self.spec.cluster_queues if one.cohort == node[1]]
-        names = dict.fromkeys([*self.cohorts, *(one.cohort for one in self.spec.cluster_queues if one.cohort)])
+        names = dict.fromkeys(
+            [*self.cohorts, *(one.cohort for one in self.spec.cluster_queues if one.cohort)]
+        )
         return queues, [("c", name) for name in names if self.parent(("c", name)) == node]
 
     def quota(self, node, key):
@@ -89,8 +96,16 @@ class Tree:
     def usage(self, node, key):
         """Return what counts as used at a node."""
         if node[0] == "q":
-            return sum(dict(one.usage).get(key, 0) for one in (*self.running, *self.extra) if one.queue == node[1])
-        return sum(max(0, self.usage(child, key) - self.local(child, key)) for kind in self.children(node) for child in kind)
+            return sum(
+                dict(one.usage).get(key, 0)
+                for one in (*self.running, *self.extra)
+                if one.queue == node[1]
+            )
+        return sum(
+            max(0, self.usage(child, key) - self.local(child, key))
+            for kind in self.children(node)
+            for child in kind
+        )
 
     def available(self, node, key):
         """Return what a node may still use, unclipped."""
@@ -100,7 +115,9 @@ class Tree:
         rest, local, used = self.available(above, key), self.local(node, key), self.usage(node, key)
         own = self.quota(node, key)
         if own is not None and own.borrowing_limit is not None:
-            rest = min(rest, self.subtree(node, key) - local - max(0, used - local) + own.borrowing_limit)
+            rest = min(
+                rest, self.subtree(node, key) - local - max(0, used - local) + own.borrowing_limit
+            )
         return max(0, local - used) + rest
 
     def potential(self, node, key):
@@ -142,7 +159,11 @@ class Tree:
             excess = self.usage(node, key) - self.subtree(node, key)
             over[key[1]] = over.get(key[1], 0) + max(0, excess)
             lendable[key[1]] = lendable.get(key[1], 0) + self.potential(above, key)
-        ratios = [Fraction(amount, lendable[name]) for name, amount in over.items() if amount and lendable[name] > 0]
+        ratios = [
+            Fraction(amount, lendable[name])
+            for name, amount in over.items()
+            if amount and lendable[name] > 0
+        ]
         ratio = max(ratios, default=Fraction(0))
         owner = self.queues[node[1]] if node[0] == "q" else self.cohorts.get(node[1])
         weight = owner.weight_nano if owner is not None else 10**9
@@ -165,7 +186,13 @@ def fits(tree: Tree, ask: Work, *, borrowing: bool = True) -> bool:
 
 def order(ask: Work):
     """Return the sort key of candidates."""
-    return lambda one: (not one.evicted, one.queue == ask.queue, one.priority, -one.admitted, one.id)
+    return lambda one: (
+        not one.evicted,
+        one.queue == ask.queue,
+        one.priority,
+        -one.admitted,
+        one.id,
+    )
 
 
 def own_allowed(spec: ClusterQueueSpec, ask: Work, one: Work) -> bool:
@@ -173,14 +200,18 @@ def own_allowed(spec: ClusterQueueSpec, ask: Work, one: Work) -> bool:
     if spec.within_cluster_queue == "Never":
         return False
     newer = (
-        spec.within_cluster_queue == "LowerOrNewerEqualPriority" and one.priority == ask.priority and ask.created < one.created
+        spec.within_cluster_queue == "LowerOrNewerEqualPriority"
+        and one.priority == ask.priority
+        and ask.created < one.created
     )
     return one.priority < ask.priority or newer
 
 
 def reclaim_allowed(spec: ClusterQueueSpec, ask: Work, one: Work) -> bool:
     """Tell whether ``reclaimWithinCohort`` gives up a workload."""
-    return spec.reclaim_within_cohort == "Any" or (spec.reclaim_within_cohort == "LowerPriority" and one.priority < ask.priority)
+    return spec.reclaim_within_cohort == "Any" or (
+        spec.reclaim_within_cohort == "LowerPriority" and one.priority < ask.priority
+    )
 
 
 def uses(one: Work, contested: list[Key]) -> bool:
@@ -200,7 +231,9 @@ def minimise(tree: Tree, ask: Work, targets: list, *, borrowing: bool) -> list:
     return targets
 
 
-def classic(spec: KueueSpec, running: list[Work], ask: Work, contested: list[Key]) -> list[tuple[str, str]]:
+def classic(
+    spec: KueueSpec, running: list[Work], ask: Work, contested: list[Key]
+) -> list[tuple[str, str]]:
     """Return (id, reason) of the victims of the classic search."""
     tree = Tree(spec, running)
     me, policy = ("q", ask.queue), tree.queues[ask.queue]
@@ -209,21 +242,40 @@ def classic(spec: KueueSpec, running: list[Work], ask: Work, contested: list[Key
         if one.queue == ask.queue and uses(one, contested) and own_allowed(policy, ask, one):
             kinds["S"].append((one, "InClusterQueue", False, None))
     rest = dict(ask.usage)
-    advantage = all(tree.usage(me, key) + amount <= tree.subtree(me, key) for key, amount in rest.items())
-    rest = {key: max(0, amount - max(0, tree.local(me, key) - tree.usage(me, key))) for key, amount in rest.items()}
+    advantage = all(
+        tree.usage(me, key) + amount <= tree.subtree(me, key) for key, amount in rest.items()
+    )
+    rest = {
+        key: max(0, amount - max(0, tree.local(me, key) - tree.usage(me, key)))
+        for key, amount in rest.items()
+    }
     done = me
     for level in tree.path(me)[1:]:
         for name in below(tree, level, done, contested):
             for one in running:
                 if one.queue == name and uses(one, contested) and reclaim_allowed(policy, ask, one):
-                    kinds["H" if advantage else "P"].append((one, *variant(policy, ask, one, advantage=advantage), level))
-        advantage = advantage or all(tree.usage(level, key) + amount <= tree.subtree(level, key) for key, amount in rest.items())
-        rest = {key: max(0, amount - max(0, tree.local(level, key) - tree.usage(level, key))) for key, amount in rest.items()}
+                    kinds["H" if advantage else "P"].append(
+                        (one, *variant(policy, ask, one, advantage=advantage), level)
+                    )
+        advantage = advantage or all(
+            tree.usage(level, key) + amount <= tree.subtree(level, key)
+            for key, amount in rest.items()
+        )
+        rest = {
+            key: max(0, amount - max(0, tree.local(level, key) - tree.usage(level, key)))
+            for key, amount in rest.items()
+        }
         done = level
     rank = order(ask)
     for found in kinds.values():
         found.sort(key=lambda one: rank(one[0]))
-    walk = [one for evicted in (True, False) for kind in "HPS" for one in kinds[kind] if one[0].evicted is evicted]
+    walk = [
+        one
+        for evicted in (True, False)
+        for kind in "HPS"
+        for one in kinds[kind]
+        if one[0].evicted is evicted
+    ]
     for borrowing in _attempts(tree, policy, kinds, contested):
         targets = []
         for candidate in walk:
@@ -232,12 +284,16 @@ def classic(spec: KueueSpec, running: list[Work], ask: Work, contested: list[Key
             tree.running.remove(candidate[0])
             targets.append(candidate)
             if fits(tree, ask, borrowing=borrowing):
-                return [(one[0].id, one[1]) for one in minimise(tree, ask, targets, borrowing=borrowing)]
+                return [
+                    (one[0].id, one[1]) for one in minimise(tree, ask, targets, borrowing=borrowing)
+                ]
         tree.running += [one[0] for one in targets]
     return []
 
 
-def _attempts(tree: Tree, policy: ClusterQueueSpec, kinds: dict[str, list], contested: list[Key]) -> list[bool]:
+def _attempts(
+    tree: Tree, policy: ClusterQueueSpec, kinds: dict[str, list], contested: list[Key]
+) -> list[bool]:
     me, forbidden = ("q", policy.name), policy.borrow_within_cohort == "Never"
     below_nominal = all(tree.usage(me, key) < tree.subtree(me, key) for key in contested)
     if not (kinds["H"] or kinds["P"]) or (forbidden and not below_nominal):
@@ -284,7 +340,9 @@ def usable(tree: Tree, ask: Work, candidate, contested: list[Key], *, borrowing:
     return True
 
 
-def fair(spec: KueueSpec, running: list[Work], ask: Work, contested: list[Key]) -> list[tuple[str, str]]:
+def fair(
+    spec: KueueSpec, running: list[Work], ask: Work, contested: list[Key]
+) -> list[tuple[str, str]]:
     """Return (id, reason) of the victims of the fair search."""
     tree = Tree(spec, running)
     me, policy = ("q", ask.queue), tree.queues[ask.queue]
@@ -298,7 +356,11 @@ def fair(spec: KueueSpec, running: list[Work], ask: Work, contested: list[Key]) 
         if one.queue == ask.queue:
             if own_allowed(policy, ask, one):
                 candidates.append(one)
-        elif tree.path(node)[-1] == top and tree.above(node, contested) and reclaim_allowed(policy, ask, one):
+        elif (
+            tree.path(node)[-1] == top
+            and tree.above(node, contested)
+            and reclaim_allowed(policy, ask, one)
+        ):
             candidates.append(one)
     tree.extra = [ask]
     targets: list = []
@@ -321,7 +383,9 @@ def _take(tree: Tree, ask: Work, one: Work, reason: str, targets: list) -> bool:
     return found
 
 
-def _first(tree: Tree, ask: Work, candidates: list[Work], targets: list, rule) -> tuple[bool, list[Work]]:
+def _first(
+    tree: Tree, ask: Work, candidates: list[Work], targets: list, rule
+) -> tuple[bool, list[Work]]:
     contested, strategy = rule
     me, left, retry = ("q", ask.queue), list(candidates), []
     dropped: set = set()
@@ -383,7 +447,11 @@ def _next(tree: Tree, ask: Work, left: list[Work], dropped: set) -> str | None:
             alive = []
             for node in queues:
                 mine = [one for one in left if one.queue == node[1]]
-                if node in dropped or not mine or (not tree.share(node)[0] and node[1] != ask.queue):
+                if (
+                    node in dropped
+                    or not mine
+                    or (not tree.share(node)[0] and node[1] != ask.queue)
+                ):
                     dropped.add(node)
                 else:
                     alive.append((node, mine[0]))
@@ -395,7 +463,9 @@ def _next(tree: Tree, ask: Work, left: list[Work], dropped: set) -> str | None:
                     dropped.add(node)
                 elif cohort is None or tree.share(node)[1:] >= tree.share(cohort)[1:]:
                     cohort = node
-            if cohort is not None and (queue is None or tree.share(cohort)[1:] >= tree.share(queue)[1:]):
+            if cohort is not None and (
+                queue is None or tree.share(cohort)[1:] >= tree.share(queue)[1:]
+            ):
                 level = cohort
                 continue
             if queue is not None:

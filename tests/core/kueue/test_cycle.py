@@ -6,15 +6,30 @@ from events import vocabulary as v
 from events.configuration import LocalQueueSpec
 from tests.core.kueue.plain import Partition, asks, bound, queue, runs, told
 
-FUNGIBLE = {"when_can_borrow": "TryNextFlavor", "when_can_preempt": "TryNextFlavor", "preference": "PreemptionOverBorrowing"}
+FUNGIBLE = {
+    "when_can_borrow": "TryNextFlavor",
+    "when_can_preempt": "TryNextFlavor",
+    "preference": "PreemptionOverBorrowing",
+}
 
 
 def test_an_ask_that_preempts_in_one_resource_and_borrows_in_the_other_preempts():
     """The real scheduler takes it for a fit, and skips it in every cycle; here its victim is told to go."""
-    mine = queue("mine", "team", cpu=4, memory=4, within_cluster_queue="LowerPriority", reclaim_within_cohort="Any", **FUNGIBLE)
+    mine = queue(
+        "mine",
+        "team",
+        cpu=4,
+        memory=4,
+        within_cluster_queue="LowerPriority",
+        reclaim_within_cohort="Any",
+        **FUNGIBLE,
+    )
     partition = Partition(mine, queue("other", "team", cpu=4, memory=4))
     partition.does(
-        runs("small", "mine", cpu=4, memory=1), runs("big", "other", cpu=4), asks("ask", "mine", 1, cpu=2, memory=5), decide=False
+        runs("small", "mine", cpu=4, memory=1),
+        runs("big", "other", cpu=4),
+        asks("ask", "mine", 1, cpu=2, memory=5),
+        decide=False,
     )
     assert told(partition.cycle()) == {"ask": ["small"]}
 
@@ -23,7 +38,9 @@ def test_what_fits_is_admitted_with_its_flavor():
     """The first flavor that fits is written into the admission."""
     partition = Partition(queue("q", flavors={"spot": {"cpu": 1}, "solid": {"cpu": 5}}))
     events = partition.does(asks("ask", "q", cpu=3))
-    assert [event.flavors for event in events if isinstance(event, v.AllocationBound)] == [{"cpu": "solid"}]
+    assert [event.flavors for event in events if isinstance(event, v.AllocationBound)] == [
+        {"cpu": "solid"}
+    ]
     assert partition.engine.state.allocations["ask"].node is None
 
 
@@ -43,7 +60,9 @@ def test_sums_that_no_column_could_hold_are_refused(what):
     partition = Partition(queue("q", cpu=4))
     most = 2**53
     if what == "podsets of one ask":
-        podsets = tuple(v.PodSet(name=f"p{number}", resources={"cpu": most}) for number in range(1024))
+        podsets = tuple(
+            v.PodSet(name=f"p{number}", resources={"cpu": most}) for number in range(1024)
+        )
         events = partition.does(v.AskSubmitted(ask="ask", queue="q", podsets=podsets))
         refused = [event for event in events if isinstance(event, v.InputRejected)]
     else:
@@ -62,15 +81,23 @@ def test_the_preemptor_is_admitted_once_its_victims_are_gone():
     partition.does(runs("victim", "q", cpu=4))
     assert told(partition.after(1, asks("high", "q", 2, cpu=4))) == {"high": ["victim"]}
     assert bound(partition.after(1, asks("low", "q", 1, cpu=1))) == []
-    assert bound(partition.after(1, v.AllocationReleased(allocation="victim", reason="preempted"))) == ["high"]
+    assert bound(
+        partition.after(1, v.AllocationReleased(allocation="victim", reason="preempted"))
+    ) == ["high"]
     assert list(partition.engine.state.asks) == ["low"]
 
 
 def test_a_victim_reads_why():
     """The message names the workload, the reason and both paths; what is not known says so."""
-    partition = Partition(queue("mine", "team", cpu=4, reclaim_within_cohort="Any"), queue("other", "team", cpu=0))
+    partition = Partition(
+        queue("mine", "team", cpu=4, reclaim_within_cohort="Any"), queue("other", "team", cpu=0)
+    )
     partition.does(runs("w", "other", cpu=4))
-    (decided,) = [event for event in partition.does(asks("ask", "mine", cpu=2)) if isinstance(event, v.PreemptionDecided)]
+    (decided,) = [
+        event
+        for event in partition.does(asks("ask", "mine", cpu=2))
+        if isinstance(event, v.PreemptionDecided)
+    ]
     (victim,) = decided.victims
     assert victim.reason == "InCohortReclamation"
     assert victim.message == (
@@ -83,7 +110,11 @@ def test_a_victim_reads_why():
 def test_a_victim_is_told_once_though_two_need_its_room():
     """The second preemptor counts on a victim that goes already; its own list of victims to wait for stays empty."""
     mine = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "LowerPriority"}
-    partition = Partition(queue("a", "team", cpu=2, **mine), queue("b", "team", cpu=2, **mine), queue("c", "team", cpu=0))
+    partition = Partition(
+        queue("a", "team", cpu=2, **mine),
+        queue("b", "team", cpu=2, **mine),
+        queue("c", "team", cpu=0),
+    )
     partition.does(runs("w", "c", cpu=4))
     first = partition.does(asks("one", "a", 1, cpu=2), asks("two", "b", 1, cpu=2))
     assert list(told(first).values()) == [["w"]]
@@ -96,7 +127,10 @@ def test_a_victim_is_told_once_though_two_need_its_room():
 def test_a_head_that_does_not_fit_blocks_under_strict_fifo_alone(strict, admitted):
     """``BestEffortFIFO`` looks past it."""
     partition = Partition(queue("q", cpu=4, strict_fifo=strict))
-    assert bound(partition.does(asks("huge", "q", age=2, cpu=9), asks("small", "q", age=1, cpu=1))) == admitted
+    assert (
+        bound(partition.does(asks("huge", "q", age=2, cpu=9), asks("small", "q", age=1, cpu=1)))
+        == admitted
+    )
 
 
 def test_a_blocked_queue_goes_on_when_its_head_is_withdrawn():
@@ -141,7 +175,10 @@ def test_a_queue_on_hold_admits_nobody(policy):
     """Draining tells everybody to go as well; released, the queue admits again."""
     partition = Partition(queue("q", cpu=4))
     partition.does(runs("x", "q", cpu=1))
-    events = partition.after(1, v.ConfigurationApplied(configuration=Partition(queue("q", cpu=4, stop_policy=policy)).spec))
+    events = partition.after(
+        1,
+        v.ConfigurationApplied(configuration=Partition(queue("q", cpu=4, stop_policy=policy)).spec),
+    )
     drained = [
         (event.queue, [(one.id, one.reason) for one in event.victims])
         for event in events
@@ -149,7 +186,9 @@ def test_a_queue_on_hold_admits_nobody(policy):
     ]
     assert drained == ([("q", [("x", "ClusterQueueStopped")])] if policy == "HoldAndDrain" else [])
     assert bound(partition.after(1, asks("ask", "q", cpu=1))) == []
-    assert bound(partition.after(1, v.ConfigurationApplied(configuration=partition.spec))) == ["ask"]
+    assert bound(partition.after(1, v.ConfigurationApplied(configuration=partition.spec))) == [
+        "ask"
+    ]
 
 
 def test_a_local_queue_on_hold_keeps_its_own_workloads_back():
@@ -159,7 +198,11 @@ def test_a_local_queue_on_hold_keeps_its_own_workloads_back():
         LocalQueueSpec(name="fast", namespace="ns", cluster_queue="q"),
     )
     partition = Partition(queue("q", cpu=4, strict_fifo=True), local_queues=locals_)
-    events = partition.does(runs("x", "ns/slow", cpu=1), asks("held", "ns/slow", 5, cpu=1), asks("free", "ns/fast", cpu=1))
+    events = partition.does(
+        runs("x", "ns/slow", cpu=1),
+        asks("held", "ns/slow", 5, cpu=1),
+        asks("free", "ns/fast", cpu=1),
+    )
     assert bound(events) == ["free"]
     drained = [event.victims for event in events if isinstance(event, v.QuotaPreemptionDecided)]
     assert [[one.reason for one in victims] for victims in drained] == [["LocalQueueStopped"]]
@@ -171,11 +214,17 @@ def test_a_local_queue_on_hold_keeps_its_own_workloads_back():
 )
 def test_a_cluster_queue_takes_the_namespaces_it_names(through, taken):
     """Others are refused with a reason that names both."""
-    locals_ = tuple(LocalQueueSpec(name="lq", namespace=one, cluster_queue="q") for one in ("good", "bad"))
-    partition = Partition(queue("q", cpu=4, accepts_all_namespaces=False, namespaces=("good",)), local_queues=locals_)
+    locals_ = tuple(
+        LocalQueueSpec(name="lq", namespace=one, cluster_queue="q") for one in ("good", "bad")
+    )
+    partition = Partition(
+        queue("q", cpu=4, accepts_all_namespaces=False, namespaces=("good",)), local_queues=locals_
+    )
     events = partition.does(asks("ask", through, cpu=1))
     assert bound(events) == (["ask"] if taken else [])
-    assert [event.code for event in events if isinstance(event, v.InputRejected)] == ([] if taken else ["invalid"])
+    assert [event.code for event in events if isinstance(event, v.InputRejected)] == (
+        [] if taken else ["invalid"]
+    )
 
 
 def test_a_preemption_that_was_withdrawn_is_not_tried_again():
@@ -193,6 +242,8 @@ def test_a_preemption_that_was_withdrawn_is_not_tried_again():
 def test_one_step_admits_all_that_fits():
     """Cycles follow each other until nothing more can be done, and nothing is due afterwards."""
     partition = Partition(queue("a", "team", cpu=10), queue("b", "team", cpu=10))
-    events = partition.does(*(asks(f"{name}{number:02}", name, cpu=1) for number in range(12) for name in "ab"))
+    events = partition.does(
+        *(asks(f"{name}{number:02}", name, cpu=1) for number in range(12) for name in "ab")
+    )
     assert len(bound(events)) == 20
     assert partition.engine.next_due() is None

@@ -17,7 +17,11 @@ def lowered(partition, *queues):
 
 def victims(events):
     """Return the victims of quota enforcement by queue."""
-    return {event.queue: [one.id for one in event.victims] for event in events if isinstance(event, v.QuotaPreemptionDecided)}
+    return {
+        event.queue: [one.id for one in event.victims]
+        for event in events
+        if isinstance(event, v.QuotaPreemptionDecided)
+    }
 
 
 def test_usage_comes_down_to_a_lowered_nominal_quota_after_the_delay():
@@ -25,7 +29,9 @@ def test_usage_comes_down_to_a_lowered_nominal_quota_after_the_delay():
     partition = Partition(queue("q", cpu=10, **DELAY))
     partition.does(*(runs(f"w{number}", "q", number, cpu=2) for number in range(5)))
     scheduled = lowered(partition, queue("q", cpu=5, **DELAY))
-    assert [event.at for event in scheduled if isinstance(event, v.QuotaPreemptionScheduled)] == [partition.now + 10_000]
+    assert [event.at for event in scheduled if isinstance(event, v.QuotaPreemptionScheduled)] == [
+        partition.now + 10_000
+    ]
     assert victims(partition.after(9)) == {}
     assert victims(partition.after(1)) == {"q": ["w0", "w1", "w2"]}
 
@@ -63,5 +69,7 @@ def test_a_restart_forgets_nothing_of_the_delay():
     partition.does(runs("w", "q", cpu=8))
     lowered(partition, queue("q", cpu=5, **DELAY))
     partition.after(5)
-    partition.engine = Engine(snapshot.decode(snapshot.encode(partition.engine.state), partition.now))
+    partition.engine = Engine(
+        snapshot.decode(snapshot.encode(partition.engine.state), partition.now)
+    )
     assert victims(partition.after(5)) == {"q": ["w"]}

@@ -23,10 +23,15 @@ def step_of(dice: Random, engine: Engine, number: int) -> list[v.AnyInput]:
     for part in range(dice.randint(1, 3)):
         kind = dice.random()
         if kind < 0.5:
-            amounts = {"cpu": dice.randint(1, 5)} | ({"memory": dice.randint(0, 4)} if dice.random() < 0.3 else {})
+            amounts = {"cpu": dice.randint(1, 5)} | (
+                {"memory": dice.randint(0, 4)} if dice.random() < 0.3 else {}
+            )
             podsets = ()
             if dice.random() < 0.15:
-                podsets = (v.PodSet(name="head", resources={"cpu": 1}), v.PodSet(name="workers", resources=amounts))
+                podsets = (
+                    v.PodSet(name="head", resources={"cpu": 1}),
+                    v.PodSet(name="workers", resources=amounts),
+                )
             found.append(
                 v.AskSubmitted(
                     ask=f"t{number}-{part}",
@@ -40,11 +45,17 @@ def step_of(dice: Random, engine: Engine, number: int) -> list[v.AnyInput]:
         elif kind < 0.75 and state.allocations:
             told = [one for one in state.allocations.values() if one.told]
             gone = dice.choice(told or list(state.allocations.values()))
-            found.append(v.AllocationReleased(allocation=gone.id, reason="preempted" if gone.told else "completed"))
+            found.append(
+                v.AllocationReleased(
+                    allocation=gone.id, reason="preempted" if gone.told else "completed"
+                )
+            )
         elif kind < 0.82 and state.asks:
             found.append(v.AskWithdrawn(ask=dice.choice(list(state.asks))))
         elif kind < 0.86:
-            found.append(v.ConfigurationApplied(configuration=random_limits(dice, state.configuration)))
+            found.append(
+                v.ConfigurationApplied(configuration=random_limits(dice, state.configuration))
+            )
         elif kind < 0.9 and state.allocations:
             found.append(v.EvictionRefused(allocation=dice.choice(list(state.allocations))))
     return found
@@ -65,8 +76,12 @@ def check_books(engine: Engine) -> None:
         expected = usage.get(queue.path, {}) if queue.leaf else {}
         for child in (*quota.queues, *quota.cohorts):
             for index, amount in child.usage.items():
-                expected[index] = expected.get(index, 0) + max(0, amount - child.local.get(index, 0))
-        assert {k: n for k, n in quota.usage.items() if n} == {k: n for k, n in expected.items() if n}
+                expected[index] = expected.get(index, 0) + max(
+                    0, amount - child.local.get(index, 0)
+                )
+        assert {k: n for k, n in quota.usage.items() if n} == {
+            k: n for k, n in expected.items() if n
+        }
         if queue.leaf:
             for index in range(state.width):
                 listed = quota in quota.top.borrowers.get(index, {})
@@ -82,14 +97,19 @@ def check_books(engine: Engine) -> None:
             for entry in entries
             if entries == sorted(entries)
         ]
-        runs = [one for one in state.allocations.values() if state.queues[one.queue].quota is not None]
+        runs = [
+            one for one in state.allocations.values() if state.queues[one.queue].quota is not None
+        ]
         assert sorted(listed) == sorted((entry_of(one)[3], is_leaving(one)) for one in runs)
 
 
-def run(seed: int, *, restart: bool = False, forget: bool = False, check: bool = False) -> tuple[list, str, Engine]:
+def run(
+    seed: int, *, restart: bool = False, forget: bool = False, check: bool = False
+) -> tuple[list, str, Engine]:
     """Live through a history; return all steps with their events, the digest of the end, and the engine.
 
-    ``restart`` rebuilds the engine from a snapshot now and then, ``forget`` drops the indices; neither may matter.
+    ``restart`` rebuilds the engine from a snapshot now and then, ``forget`` drops the indices;
+    neither may matter.
     """
     dice, chance = Random(seed), Random(seed + 1)
     engine = Engine()
@@ -162,5 +182,11 @@ def test_nobody_is_admitted_beyond_the_quota(seed):
         for queue in engine.state.queues.values():
             quota = quota_of(queue)
             if quota.parent is None:
-                assert all(amount <= quota.subtree.get(index, 0) for index, amount in quota.usage.items())
-        inputs = [one for one in step_of(dice, engine, number) if not isinstance(one, v.ConfigurationApplied)]
+                assert all(
+                    amount <= quota.subtree.get(index, 0) for index, amount in quota.usage.items()
+                )
+        inputs = [
+            one
+            for one in step_of(dice, engine, number)
+            if not isinstance(one, v.ConfigurationApplied)
+        ]

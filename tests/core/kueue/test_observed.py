@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from replays.scenario import read_scenario
-from replays.simulate import simulate
+from replays.scenarios.scenario import read_scenario
+from replays.scenarios.simulate import simulate
 
 DEFECT = "cycle-057"
 """An ask that preempts in one resource and borrows in the other under PreemptionOverBorrowing: the real one waits for ever."""
@@ -20,8 +20,12 @@ def victims_of(preemption):
 def decided(document):
     """Return preemptions, admissions and order of a simulation in a form that can be compared."""
     decisions = document["decisions"]
-    preempted = {one["ask"]: victims_of(one) for one in decisions if one["type"] == "PreemptionDecided"}
-    admitted = {one["ask"]: one.get("flavors") for one in decisions if one["type"] == "AllocationBound"}
+    preempted = {
+        one["ask"]: victims_of(one) for one in decisions if one["type"] == "PreemptionDecided"
+    }
+    admitted = {
+        one["ask"]: one.get("flavors") for one in decisions if one["type"] == "AllocationBound"
+    }
     orders = [sorted(one["order"]) for one in decisions if one["type"] == "CycleStarted"]
     return preempted, admitted, orders[0] if orders else None
 

@@ -46,7 +46,13 @@ def test_every_number_is_the_recounted_one(seed, fair):
             assert status(one, one.usage) == -int(-(value * 1000) // 1)
 
 
-@given(st.lists(st.tuples(st.integers(1, 2**62), st.integers(1, 2**62), st.integers(1, 2**62)), min_size=2, max_size=2))
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 2**62), st.integers(1, 2**62), st.integers(1, 2**62)),
+        min_size=2,
+        max_size=2,
+    )
+)
 def test_shares_order_as_fractions_do(pairs):
     """Whatever the size of the amounts, equal shares are equal and a larger one is larger."""
     exact = [Fraction(excess, lendable * weight) for excess, lendable, weight in pairs]
@@ -59,7 +65,9 @@ def test_shares_that_floating_point_confuses_are_told_apart():
     """Two ratios that are one float64 are two shares."""
     big = 2**53
     assert float(big) * 1000.0 / float(3) == float(big + 1) * 1000.0 / float(3)
-    partition = Partition(queue("a", "team", cpu=0), queue("b", "team", cpu=0), queue("c", "team", cpu=3 * big))
+    partition = Partition(
+        queue("a", "team", cpu=0), queue("b", "team", cpu=0), queue("c", "team", cpu=3 * big)
+    )
     low, high = quota(partition, "a"), quota(partition, "b")
     assert share_of(low, {0: big}) < share_of(high, {0: big + 1})
 
@@ -74,7 +82,10 @@ def test_equal_shares_that_floating_point_confuses_are_equal():
 
 def test_a_borrower_without_weight_is_above_every_other():
     """Among themselves such queues compare by what they borrow."""
-    queues = [queue(name, "team", cpu=0, weight_nano=weight) for name, weight in (("a", 0), ("b", 0), ("c", 2))]
+    queues = [
+        queue(name, "team", cpu=0, weight_nano=weight)
+        for name, weight in (("a", 0), ("b", 0), ("c", 2))
+    ]
     partition = Partition(*queues, queue("d", "team", cpu=1000))
     small, large, light = (quota(partition, name) for name in "abc")
     assert share_of(light, {0: 1000}) < share_of(small, {0: 1}) < share_of(large, {0: 2})
@@ -107,7 +118,9 @@ def test_a_cohort_that_is_only_named_exists():
 
 def test_the_largest_quota_is_exact():
     """What int64 holds is counted exactly; what could be borrowed beyond it saturates there."""
-    partition = Partition(queue("a", "team", cpu=UNLIMITED), queue("b", "team", cpu=(0, UNLIMITED, None)))
+    partition = Partition(
+        queue("a", "team", cpu=UNLIMITED), queue("b", "team", cpu=(0, UNLIMITED, None))
+    )
     assert quota(partition, "cohort/team").subtree == {0: UNLIMITED}
     partition.does(runs("w", "a", cpu=2**53))
     assert Trial().available(quota(partition, "b"), 0) == UNLIMITED - 2**53
@@ -119,7 +132,9 @@ def test_a_queue_that_left_the_configuration_drains(dotted):
     """Its workloads run on, use nobody's quota, and the queue goes with the last of them."""
     partition = Partition(queue(dotted, "team", cpu=5), queue("b", "team", cpu=5))
     partition.does(runs("w", dotted, cpu=8))
-    partition.after(1, v.ConfigurationApplied(configuration=Partition(queue("b", "team", cpu=5)).spec))
+    partition.after(
+        1, v.ConfigurationApplied(configuration=Partition(queue("b", "team", cpu=5)).spec)
+    )
     assert quota(partition, "cohort/team").usage == {}
     assert partition.engine.state.queues[dotted].draining
     partition.after(1, v.AllocationReleased(allocation="w"))

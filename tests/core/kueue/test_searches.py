@@ -16,7 +16,9 @@ from tests.examples import examples
 def contested_of(spec, running, ask):
     """Return the (flavor, resource) pairs of an ask that do not fit now."""
     tree = naive.Tree(spec, running)
-    return [key for key, amount in ask.usage if amount > max(0, tree.available(("q", ask.queue), key))]
+    return [
+        key for key, amount in ask.usage if amount > max(0, tree.available(("q", ask.queue), key))
+    ]
 
 
 def found_by_engine(spec, running, ask):
@@ -79,10 +81,13 @@ def test_every_victim_is_needed(fair):
         gone = {name for name, _ in victims}
         tree = naive.Tree(spec, [one for one in running if one.id not in gone])
         assert naive.fits(tree, ask)
-        # Where the search went for a place within the nominal quota, that is what every victim is needed for.
+        # Where the search went for a place within the nominal quota, that is what every victim is
+        # needed for.
         within = naive.fits(tree, ask, borrowing=False) and not fair
         back = [[one for one in running if one.id not in gone - {name}] for name in gone]
-        superfluous = [rest for rest in back if naive.fits(naive.Tree(spec, rest), ask, borrowing=not within)]
+        superfluous = [
+            rest for rest in back if naive.fits(naive.Tree(spec, rest), ask, borrowing=not within)
+        ]
         assert len(superfluous) <= 1
 
     check()

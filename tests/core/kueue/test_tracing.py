@@ -32,10 +32,21 @@ def heard(partition, *inputs):
 
 def test_every_workload_of_the_tree_says_why_it_is_spared():
     """By priority, as its queue or cohort stays within its quota, as it uses nothing contested; or it is a candidate."""
-    mine = queue("mine", "team", cpu=6, memory=9, within_cluster_queue="LowerPriority", reclaim_within_cohort="LowerPriority")
+    mine = queue(
+        "mine",
+        "team",
+        cpu=6,
+        memory=9,
+        within_cluster_queue="LowerPriority",
+        reclaim_within_cohort="LowerPriority",
+    )
     kept = cohort("kept", "team", cpu=4)
     partition = Partition(
-        mine, queue("over", "team", cpu=0), queue("under", "team", cpu=3), queue("low", "kept", cpu=0), cohorts=(kept,)
+        mine,
+        queue("over", "team", cpu=0),
+        queue("under", "team", cpu=3),
+        queue("low", "kept", cpu=0),
+        cohorts=(kept,),
     )
     partition.does(
         runs("high", "mine", 5, cpu=1), runs("idle", "mine", memory=1), runs("own", "mine", cpu=1),
@@ -55,14 +66,25 @@ def test_every_workload_of_the_tree_says_why_it_is_spared():
 
 def test_the_limit_that_holds_is_named_with_its_level():
     """A borrowing limit of the queue, or the quota of the tree's top."""
-    partition = Partition(queue("q", "team", cpu=(2, 1, None), within_cluster_queue="LowerPriority"), queue("o", "team", cpu=9))
+    partition = Partition(
+        queue("q", "team", cpu=(2, 1, None), within_cluster_queue="LowerPriority"),
+        queue("o", "team", cpu=9),
+    )
     partition.does(runs("x", "q", cpu=2))
     notes = heard(partition, asks("ask", "q", cpu=2))
     assert notes.facts("ask", "borrowing-limit")["queue"] == "q"
-    partition = Partition(queue("q", "team", cpu=2, within_cluster_queue="LowerPriority"), queue("o", "team", cpu=1))
+    partition = Partition(
+        queue("q", "team", cpu=2, within_cluster_queue="LowerPriority"), queue("o", "team", cpu=1)
+    )
     partition.does(runs("x", "q", cpu=2))
     notes = heard(partition, asks("ask", "q", cpu=2))
-    assert notes.facts("ask", "quota") == {"queue": "cohort/team", "resource": "cpu", "used": 2, "quota": 3, "asked": 2}
+    assert notes.facts("ask", "quota") == {
+        "queue": "cohort/team",
+        "resource": "cpu",
+        "used": 2,
+        "quota": 3,
+        "asked": 2,
+    }
 
 
 def test_a_tracer_changes_no_decision():

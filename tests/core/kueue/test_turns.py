@@ -26,7 +26,16 @@ def nominees_of(dice, engine):
             continue
         usage = {index: dice.randint(0, 4) for index in dice.sample(sorted(quota.nominal), 2)}
         level = max(trial.borrow_level(quota, index, amount)[0] for index, amount in usage.items())
-        ask = Ask(id=path, application=path, queue=path, shape=0, priority=dice.randint(0, 1), created=START, seq=1, uid=path)
+        ask = Ask(
+            id=path,
+            application=path,
+            queue=path,
+            shape=0,
+            priority=dice.randint(0, 1),
+            created=START,
+            seq=1,
+            uid=path,
+        )
         found.append(Nominee(ask, quota, Assignment(FIT, level, ({},), usage, (), ""), []))
     return found
 
@@ -37,7 +46,10 @@ def naive_turns(spec, running, engine, nominees):
     tree, left = naive.Tree(spec, running), {("q", one.queue.name): one for one in nominees}
 
     def work(one):
-        usage = tuple((tuple(names[index].split("/")), amount) for index, amount in one.assignment.usage.items())
+        usage = tuple(
+            (tuple(names[index].split("/")), amount)
+            for index, amount in one.assignment.usage.items()
+        )
         return naive.Work(one.ask.id, one.queue.name, usage, 0, 0)
 
     def standing(node, one):
@@ -87,5 +99,8 @@ def test_the_classic_order_borrows_least_first(seed):
     spec, running, _ = problem(seed, fair=False)
     engine = engine_with(spec, running)
     nominees = nominees_of(Random(seed), engine)
-    found = [(one.assignment.level, -one.ask.priority, one.ask.created, one.ask.uid) for one in turns(spec, Trial(), nominees)]
+    found = [
+        (one.assignment.level, -one.ask.priority, one.ask.created, one.ask.uid)
+        for one in turns(spec, Trial(), nominees)
+    ]
     assert found == sorted(found)

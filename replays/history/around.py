@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from replays import views
+from replays.history import views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,9 @@ def around(state: State, events: Iterable[AnyEvent]) -> dict[str, list[views.Row
         held = state.asks.get(name) or state.allocations.get(name)
         if held is not None:
             names |= {held.queue, held.application, getattr(held, "node", None) or ""}
-    paths = {queue.path for name in names if name in state.queues for queue in state.queues[name].lineage}
+    paths = {
+        queue.path for name in names if name in state.queues for queue in state.queues[name].lineage
+    }
     found = {
         "queues": [row for row in views.queues(state) if row["queue"] in paths],
         "asks": [row for row in views.asks(state) if row["ask"] in names],

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from events import vocabulary as v
 from events.configuration import KueueSpec
-from replays.explain_kueue import FairShare, before_and_after
-from replays.notebook import Note, Notebook
-from replays.steps import retake
-from replays.wording import YES, sentence
+from replays.explaining.kueue import FairShare, before_and_after
+from replays.explaining.notebook import Note, Notebook
+from replays.explaining.wording import YES, sentence
+from replays.history.steps import retake
 
 if TYPE_CHECKING:
     from events.chain import Step
@@ -105,18 +105,31 @@ def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
     if isinstance(engine.state.configuration, KueueSpec):
         moved, fair = before_and_after(engine.state, ask, victims)
         shares = [
-            Shares(queue=one.queue, resource=one.resource, before=one.before, after=one.after, quota=one.quota) for one in moved
+            Shares(
+                queue=one.queue,
+                resource=one.resource,
+                before=one.before,
+                after=one.after,
+                quota=one.quota,
+            )
+            for one in moved
         ]
         notes = _with_unreached(notes)
     return Decision(
         seq=seq,
         time=step.time,
         for_ask=ask_id,
-        for_queue=event.queue if isinstance(event, v.QuotaPreemptionDecided) else (ask.queue if ask is not None else ""),
+        for_queue=event.queue
+        if isinstance(event, v.QuotaPreemptionDecided)
+        else (ask.queue if ask is not None else ""),
         algorithm=event.algorithm if isinstance(event, v.PreemptionDecided) else "quota",
         victims=event.victims,
         shares=tuple(shares),
-        passed_over=tuple(note for note in notes if note.code not in YES and note.subject not in (*victims, ask_id)),
+        passed_over=tuple(
+            note
+            for note in notes
+            if note.code not in YES and note.subject not in (*victims, ask_id)
+        ),
         identical=tuple(again) == step.events,
         fair=tuple(fair),
     )
@@ -126,16 +139,25 @@ def _with_unreached(notes: list[Note]) -> list[Note]:
     """Return notes in which candidates that were not taken say so; who was taken and put back is ``not-needed`` already."""
     put_back = {note.subject: None for note in notes if note.code in ("not-needed", "share")}
     return [
-        Note(subject=note.subject, code="not-reached", sentence=sentence("not-reached"), facts=note.facts)
+        Note(
+            subject=note.subject,
+            code="not-reached",
+            sentence=sentence("not-reached"),
+            facts=note.facts,
+        )
         if note.code == "candidate" and note.subject not in put_back
         else note
         for note in notes
     ]
 
 
-def _shares(state: State, event: v.PreemptionDecided | v.QuotaPreemptionDecided, ask: Ask | None) -> list[Shares]:
+def _shares(
+    state: State, event: v.PreemptionDecided | v.QuotaPreemptionDecided, ask: Ask | None
+) -> list[Shares]:
     """Return what every queue concerned, and those above it, had before and will have once all is done."""
-    queues = dict.fromkeys([*([ask.queue] if ask is not None else []), *(victim.queue for victim in event.victims)])
+    queues = dict.fromkeys(
+        [*([ask.queue] if ask is not None else []), *(victim.queue for victim in event.victims)]
+    )
     names, shapes = state.types.names, state.types.shapes
     change: dict[tuple[str, int], int] = {}
     for path in (path for path in queues if path in state.queues):
@@ -143,7 +165,11 @@ def _shares(state: State, event: v.PreemptionDecided | v.QuotaPreemptionDecided,
             for index in queue.guaranteed:
                 change.setdefault((queue.path, index), 0)
     moves = [
-        (state.queues[state.allocations[one.id].queue], shapes[state.allocations[one.id].shape].pairs, -1)
+        (
+            state.queues[state.allocations[one.id].queue],
+            shapes[state.allocations[one.id].shape].pairs,
+            -1,
+        )
         for one in event.victims
         if one.id in state.allocations
     ]
@@ -159,5 +185,13 @@ def _shares(state: State, event: v.PreemptionDecided | v.QuotaPreemptionDecided,
         used = queue.usage[index] - queue.preempting[index]
         guaranteed = queue.guaranteed.get(index)
         if moved or guaranteed is not None:
-            found.append(Shares(queue=path, resource=names[index], guaranteed=guaranteed, before=used, after=used + moved))
+            found.append(
+                Shares(
+                    queue=path,
+                    resource=names[index],
+                    guaranteed=guaranteed,
+                    before=used,
+                    after=used + moved,
+                )
+            )
     return found

@@ -1,10 +1,12 @@
 """Scenario files: a cluster, what happens to it, and optionally what must come out.
 
-The format is strict where a slip would change the outcome: every item, step and expectation is a closed record, so that a
-misspelt key is refused with its path instead of being ignored. Unknown keys at the top are carried and ignored, because files of
-other origin bring notes there; what another scheduler was ``observed`` to do may carry diagnostics for the same reason.
+The format is strict where a slip would change the outcome: every item, step and expectation is a
+closed record, so that a misspelt key is refused with its path instead of being ignored. Unknown
+keys at the top are carried and ignored, because files of other origin bring notes there; what
+another scheduler was ``observed`` to do may carry diagnostics for the same reason.
 
-Numbers of nodes, running and pending items are base units (see `events.configuration`); seconds are relative to ``start``.
+Numbers of nodes, running and pending items are base units (see `events.configuration`); seconds are
+relative to ``start``.
 """
 
 from __future__ import annotations
@@ -117,7 +119,9 @@ class PendingItem(Item, frozen=True, kw_only=True):
     @property
     def has_flavors(self) -> bool:
         """Whether its flavors are given, so that only the victim search is asked for."""
-        return self.flavors is not None or any(podset.flavors is not None for podset in self.podsets)
+        return self.flavors is not None or any(
+            podset.flavors is not None for podset in self.podsets
+        )
 
 
 class Reservation(Closed, frozen=True, kw_only=True):
@@ -160,7 +164,9 @@ class Step(Closed, frozen=True, kw_only=True):
         found = self.keys
         if len(found) != 1:
             names = ", ".join(self.__struct_fields__)
-            raise ValueError(f"found {', '.join(found) or 'nothing'}, expected exactly one of {names}")
+            raise ValueError(
+                f"found {', '.join(found) or 'nothing'}, expected exactly one of {names}"
+            )
         if self.advance is not UNSET:
             _duration(self.advance)
 
@@ -263,16 +269,23 @@ class Scenario(Struct, frozen=True, kw_only=True):
     @property
     def search_only(self) -> bool:
         """Whether asks bring their flavors, which asks for the victim search alone (Kueue, no single cycles)."""
-        submitted = (item for step in self.steps if step.submit is not UNSET for item in step.submit)
+        submitted = (
+            item for step in self.steps if step.submit is not UNSET for item in step.submit
+        )
         asks = (*self.pending, *submitted)
-        return self.config.format == "kueue" and not self.has_cycle and any(item.has_flavors for item in asks)
+        return (
+            self.config.format == "kueue"
+            and not self.has_cycle
+            and any(item.has_flavors for item in asks)
+        )
 
 
 def read_scenario(path: Path) -> Scenario:
     """Return the scenario in this file: YAML where the name says so, JSON otherwise (``.gz``: compressed).
 
     Raises:
-        ScenarioError: The file cannot be read, is neither JSON nor YAML, or breaks the format; with the field's path.
+        ScenarioError: The file cannot be read, is neither JSON nor YAML, or breaks the format; with
+            the field's path.
     """
     try:
         data = path.read_bytes()
@@ -340,9 +353,13 @@ def _epoch_ms(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ValueError(f"start: found {text!r}, expected an RFC 3339 time such as {DEFAULT_START}") from error
+        raise ValueError(
+            f"start: found {text!r}, expected an RFC 3339 time such as {DEFAULT_START}"
+        ) from error
     if moment.tzinfo is None:
-        raise ValueError(f"start: found {text!r} without an offset, expected an RFC 3339 time such as {DEFAULT_START}")
+        raise ValueError(
+            f"start: found {text!r} without an offset, expected an RFC 3339 time such as {DEFAULT_START}"
+        )
     return int(moment.timestamp()) * 1000 + moment.microsecond // 1000
 
 
@@ -371,7 +388,9 @@ def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     for key, value in node.value:
         name = loader.construct_object(key, deep=True)
         if name in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} stands twice", key.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {name!r} stands twice", key.start_mark
+            )
         seen[name] = loader.construct_object(value, deep=True)
     return seen
 

@@ -1,7 +1,7 @@
 """What the codes of a tracer mean, in a sentence that a person reads at three in the morning.
 
-A code is the name of a law or rule; the policies note it for every candidate, queue and node that they pass over. The sentence is
-completed with the facts of the note.
+A code is the name of a law or rule; the policies note it for every candidate, queue and node that
+they pass over. The sentence is completed with the facts of the note.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The past of a log: its state at any moment, and the steps on the way.
 
-A `History` reads a log from the newest usable snapshot before the moment that is asked for, else from the beginning. Every
-digest that the log carries is compared with the state as it passes.
+A `History` reads a log from the newest usable snapshot before the moment that is asked for, else
+from the beginning. Every digest that the log carries is compared with the state as it passes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from events.streams.reading import resume
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
 from evsched.core.tallies import uncounted
-from replays.moments import Moment
+from replays.history.moments import Moment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from events.streams.protocols import EventLog
-    from replays.snapshots import SnapshotStore
+    from evsched.snapshots.store import SnapshotStore
 
 
 def apply_step(engine: Engine, step: Step, until_seq: int | None = None) -> None:
@@ -33,7 +33,11 @@ def apply_step(engine: Engine, step: Step, until_seq: int | None = None) -> None
         LogDamaged: See `apply_recorded`.
     """
     whole = until_seq is None or step.head.next_seq - 1 <= until_seq
-    events = step.events if whole else [event for event in step.events if until_seq is not None and event.seq <= until_seq]
+    events = (
+        step.events
+        if whole
+        else [event for event in step.events if until_seq is not None and event.seq <= until_seq]
+    )
     if events:
         apply_recorded(engine, events, step.time, step.head.position)
     if whole:
@@ -43,13 +47,20 @@ def apply_step(engine: Engine, step: Step, until_seq: int | None = None) -> None
 class History:
     """The past of one log."""
 
-    def __init__(self, log: EventLog, store: SnapshotStore | None = None, warn: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        store: SnapshotStore | None = None,
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
         """Read ``log``, from snapshots in ``store`` where there are any; ``warn`` hears of snapshots that do not fit."""
         self.log = log
         self._store = store
         self._warn = warn or (lambda _: None)
 
-    async def start(self, before_seq: int | None = None, before_time: int | None = None) -> tuple[Engine, ChainReader]:
+    async def start(
+        self, before_seq: int | None = None, before_time: int | None = None
+    ) -> tuple[Engine, ChainReader]:
         """Return an engine and the reader that goes on behind its state: from a snapshot not after the moment, else new ones.
 
         The state may come without tallies: go on in a block of `evsched.core.tallies.uncounted`.
@@ -84,8 +95,8 @@ class History:
     async def steps(self, reader: ChainReader | None = None) -> AsyncIterator[Step]:
         """Yield the steps behind a reader (all of them for a new one), up to the end of the log as it is now.
 
-        Records are decoded one by one, so that all steps before a damaged record come out, and none after the last one wanted
-        is read.
+        Records are decoded one by one, so that all steps before a damaged record come out, and none
+        after the last one wanted is read.
         """
         reader = reader or ChainReader()
         async with aclosing(self.log.read(after=reader.tip.position)) as batches:
@@ -118,7 +129,9 @@ class History:
             if seq == reader.head.next_seq - 1:
                 return engine, reader
             async for step in self.steps(reader):
-                if (time is not None and step.time > time) or (seq is not None and step.head.next_seq - 1 > seq):
+                if (time is not None and step.time > time) or (
+                    seq is not None and step.head.next_seq - 1 > seq
+                ):
                     break
                 apply_step(engine, step)
                 head, ignored = step.head, reader.ignored

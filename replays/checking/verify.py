@@ -1,10 +1,10 @@
 """Verify: decide the whole log again and compare it, event by event, with what it holds.
 
-What this finds: every decision that does not follow from the steps before it, and every input whose change would have led to
-other decisions. A step is a function of its inputs, so an input that was exchanged for another one *with all that follows from
-it* is
-another valid history; what notices that is the chain (every frame carries the hash of the one before), the digests, and a head
-that was kept elsewhere: in a heartbeat, in a snapshot, on paper.
+What this finds: every decision that does not follow from the steps before it, and every input whose
+change would have led to other decisions. A step is a function of its inputs, so an input that was
+exchanged for another one *with all that follows from it* is another valid history; what notices
+that is the chain (every frame carries the hash of the one before), the digests, and a head that was
+kept elsewhere: in a heartbeat, in a snapshot, on paper.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from msgspec import Struct
 from events.chain import ChainReader
 from events.errors import LogDamaged
 from events.frame import encode_event
-from replays.around import around
-from replays.moments import Moment
-from replays.steps import retake
-from replays.witness import Witness
+from replays.checking.tail_check import Witness
+from replays.history.around import around
+from replays.history.moments import Moment
+from replays.history.steps import retake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from events.chain import Head, Step
     from events.vocabulary import AnyEvent
     from evsched.core.engine import Engine
-    from replays.history import History
-    from replays.views import Row
+    from replays.history.rebuild import History
+    from replays.history.views import Row
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -56,10 +56,20 @@ def compare(step: Step, decided: tuple[AnyEvent, ...]) -> Difference | None:
     for index in range(max(len(recorded), len(decided))):
         ours = decided[index] if index < len(decided) else None
         theirs = recorded[index] if index < len(recorded) else None
-        if ours is None or theirs is None or (ours != theirs and encode_event(ours) != encode_event(theirs)):
+        if (
+            ours is None
+            or theirs is None
+            or (ours != theirs and encode_event(ours) != encode_event(theirs))
+        ):
             present = theirs if theirs is not None else ours
             assert present is not None
-            return Difference(seq=present.seq, frame=step.head.frame, time=step.time, recorded=theirs, decided=ours)
+            return Difference(
+                seq=present.seq,
+                frame=step.head.frame,
+                time=step.time,
+                recorded=theirs,
+                decided=ours,
+            )
     return None
 
 
@@ -102,8 +112,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
         first: ``seq`` of the first event that was decided again.
         ignored: Void frames that were passed over.
         difference: The first one; None when there is none.
-        around: Rows of the state before the step that differs, as far as its events name them, by view.
-        damage: Why the log could not be read on, or is not the one its leader wrote; None when it holds together.
+        around: Rows of the state before the step that differs, as far as its events name them, by
+            view.
+        damage: Why the log could not be read on, or is not the one its leader wrote; None when it
+            holds together.
     """
 
     head: Head
@@ -118,17 +130,23 @@ START = Moment(seq=0)
 
 
 async def verify_log(
-    history: History, start: Moment = START, progress: Callable[[Step], None] | None = None, known: Iterable[str] = ()
+    history: History,
+    start: Moment = START,
+    progress: Callable[[Step], None] | None = None,
+    known: Iterable[str] = (),
 ) -> Outcome:
     """Decide a log again up to its end as it is now.
 
-    After a difference nothing more is decided, but the chain is read to its end: an edit that was not covered up shows there too.
+    After a difference nothing more is decided, but the chain is read to its end: an edit that was
+    not covered up shows there too.
 
     Args:
         history: The log, and the snapshots to start from.
-        start: The state of the last step that ended by this moment is taken as it is; all that follows is decided again.
+        start: The state of the last step that ended by this moment is taken as it is; all that
+            follows is decided again.
         progress: Called after every step.
-        known: Hashes of ends of the log that were kept elsewhere; each must be that of a step that is read.
+        known: Hashes of ends of the log that were kept elsewhere; each must be that of a step that
+            is read.
     """
     witness = Witness(await history.log.last_heartbeat(), known)
     difference, damage = None, None
@@ -149,7 +167,15 @@ async def verify_log(
     surroundings: dict[str, list[Row]] = {}
     if difference is not None:
         before = (await history.boundary(Moment(seq=difference.seq - 1)))[0]
-        surroundings = around(before.state, [event for event in (difference.recorded, difference.decided) if event is not None])
+        surroundings = around(
+            before.state,
+            [event for event in (difference.recorded, difference.decided) if event is not None],
+        )
     return Outcome(
-        head=reader.head, first=first, ignored=reader.ignored, difference=difference, around=surroundings, damage=damage
+        head=reader.head,
+        first=first,
+        ignored=reader.ignored,
+        difference=difference,
+        around=surroundings,
+        damage=damage,
     )

@@ -1,9 +1,9 @@
 """Compares what a simulation decided with what a scenario file says must come out.
 
-Victims are compared as sets, an ask that an expectation does not name may not preempt (or be bound) where the expectation lists
-preemptions (or bindings) at all, and only the first preemption of an ask counts: what it does after its victims left is another
-decision. Queues whose quota enforcement is not named are not compared. Orders are compared list by list, without an order between
-the lists.
+Victims are compared as sets, an ask that an expectation does not name may not preempt (or be bound)
+where the expectation lists preemptions (or bindings) at all, and only the first preemption of an
+ask counts: what it does after its victims left is another decision. Queues whose quota enforcement
+is not named are not compared. Orders are compared list by list, without an order between the lists.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from replays.scenario import (
+from replays.scenarios.scenario import (
     BoundExpected,
     Expectation,
     Observation,
@@ -21,13 +21,14 @@ from replays.scenario import (
 )
 
 Document = Mapping[str, Any]
-"""What `replays.simulate` returns for a scenario."""
+"""What `replays.scenarios.simulate` returns for a scenario."""
 
 
 def differences(wanted: Expectation | Observation, document: Document) -> list[str]:
     """Return a sentence for each difference between an expectation and a simulation's document; none: it holds.
 
-    With ``any_of``, the differences from its first alternative are returned when none of them holds.
+    With ``any_of``, the differences from its first alternative are returned when none of them
+    holds.
     """
     found: list[str] = []
     if wanted.any_of:
@@ -55,7 +56,10 @@ def _preemptions(wanted: Iterable[PreemptionExpected], decisions: Iterable[Docum
     for one in wanted:
         decision = first.pop(one.ask, {})
         found += _plan(one, decision)
-    found += [f"ask {ask}: preempts {_ids(decision['victims'])}, expected nobody" for ask, decision in first.items()]
+    found += [
+        f"ask {ask}: preempts {_ids(decision['victims'])}, expected nobody"
+        for ask, decision in first.items()
+    ]
     return found
 
 
@@ -64,13 +68,17 @@ def _plan(wanted: PreemptionExpected, decision: Document) -> list[str]:
     reasons = {victim["id"]: victim["reason"] for victim in decision.get("victims", ())}
     ids = {_id(victim) for victim in wanted.victims}
     if ids != reasons.keys():
-        return [f"ask {wanted.ask}: preempts {sorted(reasons) or 'nobody'}, expected {sorted(ids) or 'nobody'}"]
+        return [
+            f"ask {wanted.ask}: preempts {sorted(reasons) or 'nobody'}, expected {sorted(ids) or 'nobody'}"
+        ]
     if ids and wanted.node and decision["node"] != wanted.node:
         return [f"ask {wanted.ask}: preempts on node {decision['node']}, expected {wanted.node}"]
     return [
         f"ask {wanted.ask}: victim {victim.id} has the reason {reasons[victim.id]}, expected {victim.reason}"
         for victim in wanted.victims
-        if isinstance(victim, VictimExpected) and victim.reason and reasons[victim.id] != victim.reason
+        if isinstance(victim, VictimExpected)
+        and victim.reason
+        and reasons[victim.id] != victim.reason
     ]
 
 
@@ -78,11 +86,14 @@ def _quota(wanted: Iterable[QuotaExpected], decisions: Iterable[Document]) -> li
     victims: dict[str, set[str]] = {}
     for decision in decisions:
         if decision["type"] == "QuotaPreemptionDecided":
-            victims.setdefault(decision["queue"], set()).update(victim["id"] for victim in decision["victims"])
+            victims.setdefault(decision["queue"], set()).update(
+                victim["id"] for victim in decision["victims"]
+            )
     return [
         f"queue {one.queue}: quota enforcement takes {sorted(got) or 'nobody'}, expected {sorted(ids) or 'nobody'}"
         for one in wanted
-        if (got := victims.get(one.queue, set())) != (ids := {_id(victim) for victim in one.victims})
+        if (got := victims.get(one.queue, set()))
+        != (ids := {_id(victim) for victim in one.victims})
     ]
 
 
@@ -100,7 +111,9 @@ def _bound(wanted: Iterable[BoundExpected], decisions: Iterable[Document]) -> li
         if one.node and decision["node"] != one.node:
             found.append(f"ask {one.ask}: bound to node {decision['node']}, expected {one.node}")
         if one.flavors and decision.get("flavors") != one.flavors:
-            found.append(f"ask {one.ask}: got flavors {decision.get('flavors')}, expected {one.flavors}")
+            found.append(
+                f"ask {one.ask}: got flavors {decision.get('flavors')}, expected {one.flavors}"
+            )
         got = {podset["name"]: podset.get("flavors") for podset in decision.get("podsets", ())}
         found += [
             f"ask {one.ask}: podset {podset.name} got flavors {got.get(podset.name)}, expected {podset.flavors}"
@@ -112,10 +125,21 @@ def _bound(wanted: Iterable[BoundExpected], decisions: Iterable[Document]) -> li
 
 def _order(wanted: Iterable[Sequence[str]], decisions: Sequence[Document]) -> list[str]:
     """Compare orders: those of the scheduling cycles where there are any, else of the first decision about each ask."""
-    lists = [order for decision in decisions if decision["type"] == "CycleStarted" for order in decision.get("order", ())]
+    lists = [
+        order
+        for decision in decisions
+        if decision["type"] == "CycleStarted"
+        for order in decision.get("order", ())
+    ]
     if not lists:
         named = {ask for order in wanted for ask in order}
-        lists = [list(dict.fromkeys(ask for decision in decisions if (ask := decision.get("ask")) in named))]
+        lists = [
+            list(
+                dict.fromkeys(
+                    ask for decision in decisions if (ask := decision.get("ask")) in named
+                )
+            )
+        ]
     got = sorted(list(order) for order in lists if order)
     want = sorted(list(order) for order in wanted if order)
     return [] if got == want else [f"order: asks were considered as {got}, expected {want}"]

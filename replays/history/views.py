@@ -1,6 +1,7 @@
 """A state as rows for people and programs: one kind of thing each, every row a plain dictionary whose first entry is its key.
 
-Amounts are in base units, times in milliseconds; how they are shown to a person is the command line's business.
+Amounts are in base units, times in milliseconds; how they are shown to a person is the command
+line's business.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ def nodes(state: State) -> list[Row]:
     rows: list[Row] = []
     for name, node in sorted(state.nodes.items()):
         used = {names[index]: amount for index, amount in enumerate(node.used) if amount}
-        free = {resource: amount - used.get(resource, 0) for resource, amount in node.resources.items()}
+        free = {
+            resource: amount - used.get(resource, 0) for resource, amount in node.resources.items()
+        }
         rows.append({
             "node": name, "capacity": node.resources, "used": used, "free": free, "allocations": len(node.allocations),
             "reserved_for": list(node.reserved), "schedulable": node.schedulable, "labels": node.labels,
@@ -130,7 +133,16 @@ def allocations(state: State) -> list[Row]:
 def timers(state: State) -> list[Row]:
     """Return what is armed, by due time and then id."""
     armed = sorted(state.timers.armed.values(), key=lambda timer: (timer.due, timer.id))
-    return [{"timer": one.id, "due": one.due, "kind": one.kind, "subject": one.subject, "cause": one.cause} for one in armed]
+    return [
+        {
+            "timer": one.id,
+            "due": one.due,
+            "kind": one.kind,
+            "subject": one.subject,
+            "cause": one.cause,
+        }
+        for one in armed
+    ]
 
 
 def config(state: State) -> list[Row]:
@@ -144,10 +156,19 @@ def config(state: State) -> list[Row]:
 def _leaves(value: Any, place: str) -> list[tuple[str, Any]]:
     """Return the ends of a nested document with their places; elements of lists are called by name where they have one."""
     if isinstance(value, dict) and value:
-        return [leaf for key, item in value.items() for leaf in _leaves(item, f"{place}.{key}" if place else key)]
+        return [
+            leaf
+            for key, item in value.items()
+            for leaf in _leaves(item, f"{place}.{key}" if place else key)
+        ]
     if isinstance(value, list) and value:
         named = [
-            (item["name"] if isinstance(item, dict) and isinstance(item.get("name"), str) else str(number), item)
+            (
+                item["name"]
+                if isinstance(item, dict) and isinstance(item.get("name"), str)
+                else str(number),
+                item,
+            )
             for number, item in enumerate(value)
         ]
         return [leaf for name, item in named for leaf in _leaves(item, f"{place}[{name}]")]
@@ -173,7 +194,8 @@ class Change(Struct, frozen=True, kw_only=True):
         kind: The view in which it stands.
         key: Which one.
         what: ``came``, ``went`` or ``changed``.
-        fields: Entry to its values before and after, those that differ; all of them for what came or went.
+        fields: Entry to its values before and after, those that differ; all of them for what came
+            or went.
     """
 
     kind: str
@@ -195,7 +217,11 @@ def changes(before: State, after: State, kinds: tuple[str, ...] = tuple(VIEWS)) 
                 found.append(Change(kind=kind, key=key, what="came", fields=fields))
             elif was != row:
                 names = dict.fromkeys((*was, *row))
-                fields = {name: (was.get(name), row.get(name)) for name in names if was.get(name) != row.get(name)}
+                fields = {
+                    name: (was.get(name), row.get(name))
+                    for name in names
+                    if was.get(name) != row.get(name)
+                }
                 found.append(Change(kind=kind, key=key, what="changed", fields=fields))
         for key, row in old.items():
             if key not in new:

@@ -1,7 +1,8 @@
 """Turns the items of a scenario file into the inputs that a real cluster would have proposed.
 
-A file names applications only in passing, on its asks and allocations. In policy language ``yunikorn`` an application is
-something of its own, so it is submitted before the first item that names it, and is as old as the oldest item that came with it.
+A file names applications only in passing, on its asks and allocations. In policy language
+``yunikorn`` an application is something of its own, so it is submitted before the first item that
+names it, and is as old as the oldest item that came with it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from events.vocabulary import (
     ReservationRestored,
 )
 from evsched.config import ConfigurationError, from_mapping
-from replays.scenario import ConfigDocument, Item, NodeItem, PendingItem, RunningItem, Scenario, ScenarioError, seconds_to_ms
+from replays.scenarios.scenario import (
+    ConfigDocument,
+    Item,
+    NodeItem,
+    PendingItem,
+    RunningItem,
+    Scenario,
+    ScenarioError,
+    seconds_to_ms,
+)
 
 
 class Staging:
@@ -46,7 +56,8 @@ class Staging:
         """Return what applies a configuration; ``place`` says where in the file it stands.
 
         Raises:
-            ScenarioError: It is not valid in its own language, or not one of exactly one cluster partition.
+            ScenarioError: It is not valid in its own language, or not one of exactly one cluster
+                partition.
         """
         try:
             found = from_mapping(config.format, config.document, place)
@@ -54,7 +65,9 @@ class Staging:
             raise ScenarioError(self._scenario.name, str(error)) from error
         if len(found) != 1:
             names = ", ".join(one.partition for one in found)
-            raise ScenarioError(self._scenario.name, f"{place}: found the partitions {names}, expected one")
+            raise ScenarioError(
+                self._scenario.name, f"{place}: found the partitions {names}, expected one"
+            )
         return ConfigurationApplied(configuration=found[0])
 
     def submitted(self, items: tuple[PendingItem, ...]) -> list[AnyInput]:
@@ -64,7 +77,9 @@ class Staging:
     def node(self, node: NodeItem, *, known: bool = False) -> AnyInput:
         """Return what adds a node, or replaces all of it when it is known."""
         kind = NodeUpdated if known else NodeRegistered
-        return kind(node=node.name, capacity=node.capacity, labels=node.labels, schedulable=node.schedulable)
+        return kind(
+            node=node.name, capacity=node.capacity, labels=node.labels, schedulable=node.schedulable
+        )
 
     def _new_applications(self, items: Iterable[Item]) -> list[AnyInput]:
         if self._scenario.config.format == "kueue":
@@ -74,10 +89,18 @@ class Staging:
         for item in items:
             if item.application and item.application not in self._applications:
                 first.setdefault(item.application, item)
-                created[item.application] = min(self._at(item), created.get(item.application, self._at(item)))
+                created[item.application] = min(
+                    self._at(item), created.get(item.application, self._at(item))
+                )
         self._applications.update(dict.fromkeys(first))
         return [
-            ApplicationSubmitted(application=name, queue=item.queue, user=item.user, groups=item.groups, created=created[name])
+            ApplicationSubmitted(
+                application=name,
+                queue=item.queue,
+                user=item.user,
+                groups=item.groups,
+                created=created[name],
+            )
             for name, item in first.items()
         ]
 
@@ -103,7 +126,11 @@ class Staging:
         }
 
     def _running(self, item: RunningItem) -> AllocationRestored:
-        admitted = None if item.admitted is None else self._scenario.start_ms + seconds_to_ms(item.admitted)
+        admitted = (
+            None
+            if item.admitted is None
+            else self._scenario.start_ms + seconds_to_ms(item.admitted)
+        )
         return AllocationRestored(
             allocation=item.id,
             node=item.node,

@@ -1,10 +1,12 @@
 """A log without names: to be shown to others, with every decision in it unchanged.
 
-Ties between equals are broken by names, so the new names stand in the same alphabetical order as the old ones. There is one
-space of names for everything (a user's name may be part of a queue's path by a placement rule), path by path, part by part.
-Free text goes: documents, descriptions, sentences of producers. Nothing is rewritten in place: the steps are taken again with
-the new names by a new engine, and every decision is compared with the recorded one under the renaming; a log whose decisions
-depend on the names themselves (a regular expression in a placement rule) is refused.
+Ties between equals are broken by names, so the new names stand in the same alphabetical order as
+the old ones. There is one space of names for everything (a user's name may be part of a queue's
+path by a placement rule), path by path, part by part. Free text goes: documents, descriptions,
+sentences of producers. Nothing is rewritten in place: the steps are taken again with the new names
+by a new engine, and every decision is compared with the recorded one under the renaming; a log
+whose decisions depend on the names themselves (a regular expression in a placement rule) is
+refused.
 """
 
 from __future__ import annotations
@@ -19,15 +21,15 @@ from msgspec.structs import fields, replace
 from events import configuration as c
 from events import vocabulary as v
 from evsched.core.engine import Engine
-from replays.sealing import Sealer
-from replays.steps import proposals_of
+from replays.history.sealing import Sealer
+from replays.history.steps import proposals_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 
     from events.chain import Step
     from events.streams.protocols import Record
-    from replays.history import History
+    from replays.history.rebuild import History
 
 PUBLIC = frozenset({"", "*", "root", "default", "nobody", "cohort"})
 """Names that everybody uses; they stay."""
@@ -53,7 +55,9 @@ CLEARED = frozenset({"document", "raw", "description"})
 DERIVED = frozenset({"reason", "message", "digest"})
 """Fields of decisions that hold names in sentences, or depend on every name: they are made anew and not compared."""
 
-_REASONS = frozenset({"completed", "preempted", "failed", "withdrawn", "node removed", "application removed"})
+_REASONS = frozenset(
+    {"completed", "preempted", "failed", "withdrawn", "node removed", "application removed"}
+)
 _PLAIN = re.compile(r"[\w:#/@.\-]*")
 _SEPARATORS = re.compile(r"([./])")
 
@@ -101,7 +105,8 @@ class _Walker:
     """Applies one function to every name in a value.
 
     Attributes:
-        flavored: Amounts of decisions belong to flavors, which have names: the configuration is one of Kueue.
+        flavored: Amounts of decisions belong to flavors, which have names: the configuration is one
+            of Kueue.
     """
 
     def __init__(self, name: Any) -> None:
@@ -109,13 +114,20 @@ class _Walker:
         self.flavored = False
 
     def path(self, text: str) -> str:
-        return "".join(part if part in (".", "/") else self._name(part) for part in _SEPARATORS.split(text))
+        return "".join(
+            part if part in (".", "/") else self._name(part) for part in _SEPARATORS.split(text)
+        )
 
     def acl(self, text: str) -> str:
-        return " ".join(",".join(self._name(name) for name in part.split(",")) for part in text.split(" "))
+        return " ".join(
+            ",".join(self._name(name) for name in part.split(",")) for part in text.split(" ")
+        )
 
     def struct(self, value: msgspec.Struct) -> Any:
-        changed = {field.name: self.field(value, field.name, getattr(value, field.name)) for field in fields(value)}
+        changed = {
+            field.name: self.field(value, field.name, getattr(value, field.name))
+            for field in fields(value)
+        }
         return replace(value, **changed)
 
     def field(self, owner: msgspec.Struct, field: str, value: Any) -> Any:
@@ -131,7 +143,11 @@ class _Walker:
             return self.acl(value)
         if field == "name" and isinstance(owner, c.PlacementRuleSpec):
             return value
-        if isinstance(owner, c.FilterSpec) and field in ("users", "groups") and not all(map(_PLAIN.fullmatch, value)):
+        if (
+            isinstance(owner, c.FilterSpec)
+            and field in ("users", "groups")
+            and not all(map(_PLAIN.fullmatch, value))
+        ):
             message = f"placement rule: filter {value} is a regular expression; names cannot be replaced under it"
             raise CannotAnonymise(message)
         if field == "priority_classes":
@@ -139,7 +155,10 @@ class _Walker:
         if isinstance(value, dict) and field in VALUES:
             return {key: self._name(item) for key, item in value.items()}
         if self.flavored and isinstance(value, dict) and field in FLAVORED:
-            return {"/".join((self._name(key.partition("/")[0]), key.partition("/")[2])): item for key, item in value.items()}
+            return {
+                "/".join((self._name(key.partition("/")[0]), key.partition("/")[2])): item
+                for key, item in value.items()
+            }
         if field in PATHS and isinstance(value, str):
             return self.path(value)
         if field in NAMES:
@@ -195,7 +214,8 @@ def anonymise(names: Names, steps: Iterable[Step]) -> Iterator[tuple[Step, tuple
 class NamelessLog:
     """A log without the names that are in another one, with frames of its own: what `events.streams.export.export_log` reads.
 
-    Nothing of the other log's frames stays: neither its id nor its void frames. Times, amounts and decisions do.
+    Nothing of the other log's frames stays: neither its id nor its void frames. Times, amounts and
+    decisions do.
     """
 
     def __init__(self, history: History, log_id: str) -> None:
@@ -220,14 +240,22 @@ class NamelessLog:
         async with aclosing(self._history.steps()) as steps:  # type: ignore[type-var]
             async for step in steps:
                 events = anonymiser.take(step)
-                sealed = sealer.seal(step.time, events, decided=step.decided, inbox_next=step.head.inbox_next)
+                sealed = sealer.seal(
+                    step.time, events, decided=step.decided, inbox_next=step.head.inbox_next
+                )
                 yield [record for record in sealed if record.position > after]
 
 
 def _proposal(walker: _Walker, proposal: v.Proposal) -> v.Proposal:
     if proposal.input is None:
         problem = "proposal: cannot be read"
-        return replace(proposal, id=walker.path(proposal.id), source=walker.path(proposal.source), raw="", problem=problem)
+        return replace(
+            proposal,
+            id=walker.path(proposal.id),
+            source=walker.path(proposal.source),
+            raw="",
+            problem=problem,
+        )
     return replace(
         proposal,
         id=walker.field(proposal, "proposal", proposal.id),
@@ -241,8 +269,14 @@ def _must_agree(walker: _Walker, step: Step, events: tuple[v.AnyEvent, ...]) -> 
     found = [_comparable(event) for event in events]
     for index in range(max(len(expected), len(found))):
         if index >= len(expected) or index >= len(found) or expected[index] != found[index]:
-            seq = step.events[min(index, len(step.events) - 1)].seq if step.events else step.head.next_seq
-            message = f"event {seq}: came out differently under other names, so names decide in this log"
+            seq = (
+                step.events[min(index, len(step.events) - 1)].seq
+                if step.events
+                else step.head.next_seq
+            )
+            message = (
+                f"event {seq}: came out differently under other names, so names decide in this log"
+            )
             raise CannotAnonymise(message)
 
 

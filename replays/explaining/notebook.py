@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from replays.wording import sentence
+from replays.explaining.wording import sentence
 
 
 class Note(Struct, frozen=True, kw_only=True):

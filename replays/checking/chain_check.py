@@ -10,8 +10,8 @@ from msgspec import Struct
 from events.chain import ChainReader, Step
 from events.vocabulary import CheckpointRecorded, LeaderStarted
 from evsched.core.engine import Engine
-from replays.history import apply_step
-from replays.witness import Witness
+from replays.checking.tail_check import Witness
+from replays.history.rebuild import apply_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -69,7 +69,9 @@ class Report(Struct, kw_only=True):
     hash: str = ""
 
 
-async def check_log(log: EventLog, progress: Callable[[int], None] | None = None, known: Iterable[str] = ()) -> Report:
+async def check_log(
+    log: EventLog, progress: Callable[[int], None] | None = None, known: Iterable[str] = ()
+) -> Report:
     """Read a log to its end as it is now and return what it contains.
 
     Args:
@@ -78,7 +80,8 @@ async def check_log(log: EventLog, progress: Callable[[int], None] | None = None
         known: Hashes of ends of the log that were kept elsewhere.
 
     Raises:
-        LogDamaged: It does not hold together; the error says where. An `events.errors.PositionLost` when a part of it is gone.
+        LogDamaged: It does not hold together; the error says where. An `events.errors.PositionLost`
+            when a part of it is gone.
     """
     witness = Witness(await log.last_heartbeat(), known)
     report, reader, engine = Report(), ChainReader(), Engine()
@@ -99,7 +102,12 @@ async def check_log(log: EventLog, progress: Callable[[int], None] | None = None
                     progress(record.position)
     witness.end(reader.head)
     head = reader.head
-    report.log_id, report.frames, report.events, report.hash = head.log_id, head.frame, head.next_seq - 1, head.hash
+    report.log_id, report.frames, report.events, report.hash = (
+        head.log_id,
+        head.frame,
+        head.next_seq - 1,
+        head.hash,
+    )
     report.unfinished, report.digest = reader.unfinished, engine.state.digest()
     return report
 
@@ -112,7 +120,9 @@ def _note(report: Report, step: Step) -> None:
         if type(event) is CheckpointRecorded:
             report.digests += 1
         elif type(event) is LeaderStarted:
-            report.terms.append(Term(term=event.term, leader=event.leader, seq=event.seq, time=step.time))
+            report.terms.append(
+                Term(term=event.term, leader=event.leader, seq=event.seq, time=step.time)
+            )
 
 
 def _note_void(report: Report, reader: ChainReader) -> None:
@@ -121,4 +131,6 @@ def _note_void(report: Report, reader: ChainReader) -> None:
     report.ignored = reader.ignored
     void = reader.last_ignored
     if void is not None and len(report.voids) < MOST_IGNORED:
-        report.voids.append(Void(position=void.position, term=void.term, leader=void.leader, reason=void.reason))
+        report.voids.append(
+            Void(position=void.position, term=void.term, leader=void.leader, reason=void.reason)
+        )

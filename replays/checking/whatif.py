@@ -1,16 +1,21 @@
 """What-if: the recorded inputs under another configuration.
 
-Two worlds run side by side over the same log. The *recorded* one applies what happened; the *supposed* one takes the same
-inputs and decides anew. As long as nothing differs the supposed world steps exactly when the recorded one did, so that an
-unchanged configuration reproduces the log event by event. From the first difference on it steps when its own timers want it,
-and the inputs that depend on what was decided are translated:
+Two worlds run side by side over the same log. The *recorded* one applies what happened; the
+*supposed* one takes the same inputs and decides anew. As long as nothing differs the supposed world
+steps exactly when the recorded one did, so that an unchanged configuration reproduces the log event
+by event. From the first difference on it steps when its own timers want it, and the inputs that
+depend on what was decided are translated:
 
-- the end of an allocation that was preempted in the recorded world only is left out: it would not have been asked to go;
-- an allocation that ended by itself lives as long as it was recorded to live, counted from when it is bound here;
+- the end of an allocation that was preempted in the recorded world only is left out: it would not
+  have been asked to go;
+- an allocation that ended by itself lives as long as it was recorded to live, counted from when it
+  is bound here;
 - an eviction that happens only here is confirmed after the median of the recorded evictions;
-- what no longer makes sense (the withdrawal of an ask that runs by now becomes its release) is translated or left out.
+- what no longer makes sense (the withdrawal of an ask that runs by now becomes its release) is
+  translated or left out.
 
-The report counts what was left out and what was supposed, so that a reader knows how far to trust it.
+The report counts what was left out and what was supposed, so that a reader knows how far to trust
+it.
 """
 
 from __future__ import annotations
@@ -24,9 +29,9 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from events.configuration import KueueSpec
 from evsched.core.recorded import apply_recorded
-from replays.ledger import Ledger, QueueFigures
-from replays.steps import is_proposed, proposals_of
-from replays.verify import compare
+from replays.checking.ledger import Ledger, QueueFigures
+from replays.checking.verify import compare
+from replays.history.steps import is_proposed, proposals_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,13 +58,17 @@ class Report(Struct, frozen=True, kw_only=True):
 
     Attributes:
         identical: The supposed world gave every recorded event again.
-        first_difference: ``seq`` of the first recorded event that came out differently; None when identical.
+        first_difference: ``seq`` of the first recorded event that came out differently; None when
+            identical.
         recorded, supposed: Figures of every leaf, by path.
         changes: Decisions that differ.
-        left_out: Recorded inputs that were left out because they followed from a decision that did not happen.
-        confirmed: Evictions that happened only in the supposed world and were confirmed after ``eviction_ms``.
+        left_out: Recorded inputs that were left out because they followed from a decision that did
+            not happen.
+        confirmed: Evictions that happened only in the supposed world and were confirmed after
+            ``eviction_ms``.
         moved: Ends of allocations that were moved because they were bound at another time.
-        refused: Recorded inputs that the supposed world refused although the recorded one took them.
+        refused: Recorded inputs that the supposed world refused although the recorded one took
+            them.
         format: Of the configuration that was tried: ``yunikorn`` or ``kueue``.
     """
 
@@ -101,7 +110,13 @@ def median_eviction_ms(steps: Iterable[Step]) -> int:
 class WhatIf:
     """Runs the two worlds. Give both engines the same state: that before the first step."""
 
-    def __init__(self, recorded: Engine, supposed: Engine, configuration: Configuration | None, eviction_ms: int) -> None:
+    def __init__(
+        self,
+        recorded: Engine,
+        supposed: Engine,
+        configuration: Configuration | None,
+        eviction_ms: int,
+    ) -> None:
         """Prepare to try ``configuration`` in place of the one that is in force at the first step; None: change nothing."""
         self._recorded = recorded
         self._supposed = supposed
@@ -128,11 +143,15 @@ class WhatIf:
             if progress is not None:
                 progress(step)
         if self._configuration is not None:
-            message = "no configuration is in force whose place it could take" if self._steps else "nothing happens"
+            message = (
+                "no configuration is in force whose place it could take"
+                if self._steps
+                else "nothing happens"
+            )
             raise NotTried(message)
         return self._report()
 
-    # -------------------------------------------------------------------------------------------------------------- a step
+    # --------------------------------------------------------------------------------------- a step
 
     def _take(self, step: Step) -> None:
         self._steps += 1
@@ -140,17 +159,27 @@ class WhatIf:
         self._try_configuration(step, proposals)
         if not self._agree:
             self._catch_up(step.time)
-            proposals = [found for proposal in proposals if (found := self._translate(proposal, step.time)) is not None]
+            proposals = [
+                found
+                for proposal in proposals
+                if (found := self._translate(proposal, step.time)) is not None
+            ]
         recorded_ledger, supposed_ledger = self._ledgers
         recorded_ledger.pass_time(step.time)
         supposed_ledger.pass_time(step.time)
         first = step.events[0] if step.events else None
         if isinstance(first, v.LeaderStarted):
-            events = self._supposed.lead(step.time, first.term, first.leader, first.checkpoint_every)
+            events = self._supposed.lead(
+                step.time, first.term, first.leader, first.checkpoint_every
+            )
         else:
             events = self._supposed.step(step.time, proposals, decide=step.decided)
         for event in events:
-            if self._tried is not None and isinstance(event, v.InputRejected) and event.input == self._tried:
+            if (
+                self._tried is not None
+                and isinstance(event, v.InputRejected)
+                and event.input == self._tried
+            ):
                 raise ConfigurationRefused(event.reason)
         self._tried = None
         self._follow(events, step)
@@ -163,11 +192,16 @@ class WhatIf:
         if self._configuration is None:
             return
         answers = [event for event in step.events if is_proposed(event)]
-        accepted = [index for index, event in enumerate(answers) if type(event) is v.ConfigurationApplied]
+        accepted = [
+            index for index, event in enumerate(answers) if type(event) is v.ConfigurationApplied
+        ]
         if accepted:
             proposal = proposals[accepted[-1]]
             proposed = proposal.input
-            if isinstance(proposed, v.ConfigurationApplied) and proposed.configuration != self._configuration:
+            if (
+                isinstance(proposed, v.ConfigurationApplied)
+                and proposed.configuration != self._configuration
+            ):
                 self._tried = replace(proposed, configuration=self._configuration, document="")
                 proposals[accepted[-1]] = replace(proposal, input=self._tried)
             self._configuration = None
@@ -177,7 +211,9 @@ class WhatIf:
             return
         if in_force != self._configuration:
             tried = v.Proposal(input=v.ConfigurationApplied(configuration=self._configuration))
-            events = self._supposed.step(max(step.time - 1, self._supposed.state.time), [tried], decide=False)
+            events = self._supposed.step(
+                max(step.time - 1, self._supposed.state.time), [tried], decide=False
+            )
             for event in events:
                 if isinstance(event, v.InputRejected):
                     raise ConfigurationRefused(event.reason)
@@ -212,16 +248,23 @@ class WhatIf:
         """Owe the ends of allocations that only this world evicts, and of those that it binds after their recorded end."""
         for event in events:
             if type(event) is v.AllocationBound and event.ask in self._lives:
-                self._owe(self._supposed.state.time + self._lives.pop(event.ask), event.ask, "completed")
+                self._owe(
+                    self._supposed.state.time + self._lives.pop(event.ask), event.ask, "completed"
+                )
             elif isinstance(event, v.PreemptionDecided | v.QuotaPreemptionDecided):
                 for victim in event.victims:
                     if victim.id not in recorded:
                         self._confirmed += 1
-                        self._owe(self._supposed.state.time + self._eviction_ms, victim.id, "preempted")
+                        self._owe(
+                            self._supposed.state.time + self._eviction_ms, victim.id, "preempted"
+                        )
 
     def _owe(self, due: int, allocation: str, reason: str) -> None:
         self._number += 1
-        heappush(self._owed, (due, self._number, v.AllocationReleased(allocation=allocation, reason=reason)))
+        heappush(
+            self._owed,
+            (due, self._number, v.AllocationReleased(allocation=allocation, reason=reason)),
+        )
 
     def _catch_up(self, until: int) -> None:
         """Let the supposed world do what is due before ``until``: its own timers, and the ends that are owed to it."""
@@ -243,7 +286,7 @@ class WhatIf:
             ledger.take(events)
             self._owe_ends(events, set())
 
-    # ------------------------------------------------------------------------------------------------------------- inputs
+    # --------------------------------------------------------------------------------------- inputs
 
     def _translate(self, proposal: v.Proposal, time: int) -> v.Proposal | None:
         """Return what a recorded proposal means in the supposed world; None when it means nothing there."""
@@ -252,7 +295,9 @@ class WhatIf:
             return self._release(proposal, proposed, time)
         state = self._supposed.state
         if isinstance(proposed, v.AskWithdrawn) and proposed.ask in state.allocations:
-            return v.Proposal(input=v.AllocationReleased(allocation=proposed.ask, reason="withdrawn"))
+            return v.Proposal(
+                input=v.AllocationReleased(allocation=proposed.ask, reason="withdrawn")
+            )
         if isinstance(proposed, v.EvictionRefused):
             running = state.allocations.get(proposed.allocation)
             if running is None or not running.told:
@@ -260,7 +305,9 @@ class WhatIf:
                 return None
         return proposal
 
-    def _release(self, proposal: v.Proposal, released: v.AllocationReleased, time: int) -> v.Proposal | None:
+    def _release(
+        self, proposal: v.Proposal, released: v.AllocationReleased, time: int
+    ) -> v.Proposal | None:
         name = released.allocation
         theirs = self._recorded.state.allocations.get(name)
         ours = self._supposed.state.allocations.get(name)
@@ -280,7 +327,7 @@ class WhatIf:
         self._owe(max(ours.bound + life, time), name, released.reason)
         return None
 
-    # ------------------------------------------------------------------------------------------------------------- report
+    # --------------------------------------------------------------------------------------- report
 
     def _report(self) -> Report:
         recorded, supposed = self._ledgers
@@ -296,13 +343,18 @@ class WhatIf:
             refused=self._refused,
             eviction_ms=self._eviction_ms,
             steps=self._steps,
-            format="kueue" if isinstance(self._supposed.state.configuration, KueueSpec) else "yunikorn",
+            format="kueue"
+            if isinstance(self._supposed.state.configuration, KueueSpec)
+            else "yunikorn",
         )
 
 
 def _changes(recorded: Ledger, supposed: Ledger) -> Iterable[Changed]:
     """Yield the decisions that differ, in the order of the recorded world, then those of the supposed one."""
-    for kind, theirs, ours in (("bound", recorded.bindings, supposed.bindings), ("told to go", recorded.told, supposed.told)):
+    for kind, theirs, ours in (
+        ("bound", recorded.bindings, supposed.bindings),
+        ("told to go", recorded.told, supposed.told),
+    ):
         for subject in dict.fromkeys((*theirs, *ours)):
             before, after = theirs.get(subject), ours.get(subject)
             if before != after:

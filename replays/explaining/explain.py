@@ -1,7 +1,8 @@
 """Explain: why an ask waits, why an allocation was told to go or spared, and what would change it.
 
-Nothing was written down for this when it happened. The state of the moment is rebuilt, copied, and decided upon once more with a
-tracer that listens to every consideration; so it works for any moment of any log and costs nothing in production.
+Nothing was written down for this when it happened. The state of the moment is rebuilt, copied, and
+decided upon once more with a tracer that listens to every consideration; so it works for any moment
+of any log and costs nothing in production.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from evsched.core.engine import Engine
 from evsched.core.quantity import format_amount
 from evsched.core.settings import BACKOFF
 from evsched.core.step import Step as CoreStep
-from replays.explain_kueue import FairShare, FlavorLook, QuotaLevel, look
-from replays.mentions import Mention
-from replays.moments import format_time
-from replays.notebook import Note, Notebook
-from replays.wording import YES
+from replays.explaining.kueue import FairShare, FlavorLook, QuotaLevel, look
+from replays.explaining.notebook import Note, Notebook
+from replays.explaining.wording import YES
+from replays.history.mentions import Mention
+from replays.history.moments import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,7 +71,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     Attributes:
         status: ``waits``, ``in flight``, ``runs``, ``leaving``, ``gone`` or ``unknown``.
         summary: The answer in a sentence or two.
-        missed: (YuniKorn) How many preemption cycles went by since the first that tried it in vain, that one included.
+        missed: (YuniKorn) How many preemption cycles went by since the first that tried it in vain,
+            that one included.
         levels: The queue path, leaf first; quotas: the same for Kueue, by flavor.
         nodes: Nodes that fit, or almost.
         flavors: (Kueue) Those that were considered.
@@ -108,7 +110,10 @@ def levels(state: State, ask: Ask) -> list[Level]:
     for queue in state.queues[ask.queue].lineage:
         for index, amount in state.types.shapes[ask.shape].pairs:
             limit = queue.maximum.get(index)
-            over = limit is not None and queue.usage[index] + queue.claimed[index] + (0 if own else amount) > limit
+            over = (
+                limit is not None
+                and queue.usage[index] + queue.claimed[index] + (0 if own else amount) > limit
+            )
             found.append(
                 Level(
                     queue=queue.path,
@@ -132,12 +137,21 @@ def near_nodes(state: State, ask: Ask) -> list[NearNode]:
         if ask.required_node is not None and node.name != ask.required_node:
             continue
         lacking = {
-            index: amount - node.available(index, ask.id) for index, amount in pairs if node.available(index, ask.id) < amount
+            index: amount - node.available(index, ask.id)
+            for index, amount in pairs
+            if node.available(index, ask.id) < amount
         }
-        short = sum((missing << 32) // amount for index, amount in pairs if (missing := lacking.get(index, 0)))
+        short = sum(
+            (missing << 32) // amount
+            for index, amount in pairs
+            if (missing := lacking.get(index, 0))
+        )
         others = tuple(other for other in node.reserved if other != ask.id)
         near = NearNode(
-            node=node.name, lacking=state.types.named(lacking.items()), reserved_for=others, schedulable=node.schedulable
+            node=node.name,
+            lacking=state.types.named(lacking.items()),
+            reserved_for=others,
+            schedulable=node.schedulable,
         )
         ranked.append((not node.schedulable, len(lacking), short, node.name, near))
     ranked.sort(key=lambda one: one[:4])
@@ -168,11 +182,15 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
     else:
         events = _decide_again(world, ask_id, notebook)
         path, nodes = levels(state, ask), near_nodes(state, ask)
-        summary = _victims_leave(state, ask) or _paused(state, ask) or _why_waiting(ask, path, nodes)
+        summary = (
+            _victims_leave(state, ask) or _paused(state, ask) or _why_waiting(ask, path, nodes)
+        )
         unblock = tuple(_unblock(state, ask, path, nodes, events))
         missed = 0 if in_flight is not None else state.missed(ask_id)
         found = replace(found, levels=tuple(path), nodes=tuple(nodes), missed=missed)
-    passed_over = tuple(note for note in notebook.about(ask_id) if note.code not in YES and note.subject != ask_id)
+    passed_over = tuple(
+        note for note in notebook.about(ask_id) if note.code not in YES and note.subject != ask_id
+    )
     return replace(found, summary=summary, unblock=unblock, passed_over=passed_over)
 
 
@@ -199,7 +217,11 @@ def _victims_leave(state: State, ask: Ask) -> str:
         return ""
     where = f" on {in_flight.node}" if in_flight.node else ""
     left = ", ".join(in_flight.waiting_for)
-    return f"It preempts{where} and waits for {left} to leave." if left else f"Its victims have left{where}; it is bound next."
+    return (
+        f"It preempts{where} and waits for {left} to leave."
+        if left
+        else f"Its victims have left{where}; it is bound next."
+    )
 
 
 def _paused(state: State, ask: Ask) -> str:
@@ -208,14 +230,22 @@ def _paused(state: State, ask: Ask) -> str:
     if until is None:
         return ""
     columns, shapes = NodeColumns(state), state.types.shapes
-    waiting = [one for one in state.applications[ask.application].asks.values() if one.id not in state.preemptions]
+    waiting = [
+        one
+        for one in state.applications[ask.application].asks.values()
+        if one.id not in state.preemptions
+    ]
     count = sum(
         columns.place(shapes[one.shape]) is None
         if one.required_node is None
         else columns.place_on(one.required_node, shapes[one.shape].pairs) is None
         for one in waiting
     )
-    why = f"{count} of its asks {'fits' if count == 1 else 'fit'} on no node" if count else "its asks had no room, now they have"
+    why = (
+        f"{count} of its asks {'fits' if count == 1 else 'fit'} on no node"
+        if count
+        else "its asks had no room, now they have"
+    )
     return f"Application {ask.application} is paused until {format_time(until)}: {why} ({BACKOFF})."
 
 
@@ -225,32 +255,50 @@ def _why_waiting(ask: Ask, path: list[Level], nodes: list[NearNode]) -> str:
         return " ".join(_over(level) for level in binding)
     if nodes and all(node.lacking or not node.schedulable for node in nodes):
         near = nodes[0]
-        lacking = ", ".join(f"{format_amount(name, amount)} {name}" for name, amount in near.lacking.items())
-        reserved = f", which is reserved for {', '.join(near.reserved_for)}" if near.reserved_for else ""
+        lacking = ", ".join(
+            f"{format_amount(name, amount)} {name}" for name, amount in near.lacking.items()
+        )
+        reserved = (
+            f", which is reserved for {', '.join(near.reserved_for)}" if near.reserved_for else ""
+        )
         return f"No node has room; the nearest, {near.node}{reserved}, lacks {lacking or 'nothing, but takes nobody'}."
     if not nodes:
-        return f"Node {ask.required_node} is not registered." if ask.required_node else "There are no nodes."
+        return (
+            f"Node {ask.required_node} is not registered."
+            if ask.required_node
+            else "There are no nodes."
+        )
     return ask.failed or "Nothing holds it: the next cycle looks at it."
 
 
 def _over(level: Level) -> str:
-    shown = [format_amount(level.resource, amount) for amount in (level.requested, level.used + level.claimed, level.limit or 0)]
+    shown = [
+        format_amount(level.resource, amount)
+        for amount in (level.requested, level.used + level.claimed, level.limit or 0)
+    ]
     return f"Queue {level.queue}: {shown[0]} {level.resource} requested, {shown[1]} used, {shown[2]} allowed."
 
 
-def _unblock(state: State, ask: Ask, path: list[Level], nodes: list[NearNode], events: tuple[v.AnyEvent, ...]) -> list[str]:
+def _unblock(
+    state: State, ask: Ask, path: list[Level], nodes: list[NearNode], events: tuple[v.AnyEvent, ...]
+) -> list[str]:
     """Return what would let the ask run."""
     found = []
     for event in events:
         if isinstance(event, v.AllocationBound) and event.ask == ask.id:
-            found.append("nothing has to change: it would be bound now" + (f" on {event.node}" if event.node else ""))
+            found.append(
+                "nothing has to change: it would be bound now"
+                + (f" on {event.node}" if event.node else "")
+            )
         elif isinstance(event, v.PreemptionDecided) and event.ask == ask.id:
             found.append(f"it would preempt {', '.join(one.id for one in event.victims)} now")
     in_flight = state.preemptions.get(ask.id)
     if in_flight is not None:
         return [*found, *(f"the end of {name}" for name in in_flight.waiting_for)]
     if ask.application in state.paused:
-        found.append(f"the end of the pause of {ask.application} at {format_time(state.paused[ask.application])}")
+        found.append(
+            f"the end of the pause of {ask.application} at {format_time(state.paused[ask.application])}"
+        )
     for level in path:
         if level.binding and level.limit is not None:
             more = level.used + level.claimed + level.requested - level.limit
@@ -258,7 +306,9 @@ def _unblock(state: State, ask: Ask, path: list[Level], nodes: list[NearNode], e
                 f"{format_amount(level.resource, more)} {level.resource} less use in {level.queue}, or as much more maximum"
             )
     if nodes and nodes[0].lacking and not any(level.binding for level in path):
-        lacking = ", ".join(f"{format_amount(name, amount)} {name}" for name, amount in nodes[0].lacking.items())
+        lacking = ", ".join(
+            f"{format_amount(name, amount)} {name}" for name, amount in nodes[0].lacking.items()
+        )
         found.append(f"{lacking} more on {nodes[0].node}")
     if ask.may_preempt and ask.required_node is None:
         ripe = ask.created + state.queues[ask.queue].settings.preemption_delay_ms
@@ -269,13 +319,19 @@ def _unblock(state: State, ask: Ask, path: list[Level], nodes: list[NearNode], e
     return found
 
 
-def explain_allocation(engine: Engine, name: str, history: Iterable[Mention] = (), spared: Iterable[Note] = ()) -> Explanation:
+def explain_allocation(
+    engine: Engine, name: str, history: Iterable[Mention] = (), spared: Iterable[Note] = ()
+) -> Explanation:
     """Explain an allocation that runs in the state of this engine."""
     state, history = engine.state, tuple(history)
     allocation = state.allocations[name]
     where = allocation.node or "its quota"
     if allocation.told:
-        whom = f"for ask {allocation.victim_of}" if allocation.victim_of else f"for the quota of {allocation.quota_of}"
+        whom = (
+            f"for ask {allocation.victim_of}"
+            if allocation.victim_of
+            else f"for the quota of {allocation.quota_of}"
+        )
         stopped = [one.text for one in history if one.text.startswith("told to go: ")]
         whom = f"({stopped[-1].removeprefix('told to go: ')})" if stopped else whom
         summary = f"It runs on {where} and was told to go at {format_time(allocation.told)} {whom}."

@@ -1,8 +1,9 @@
 """Runs the scheduler over a scenario file on a virtual clock.
 
-The clock stands still while something happens and then jumps to the next instant at which anything is due: a timer of the
-engine, or a victim that leaves. Nothing else moves it, so that a simulation of an hour takes as long as its decisions do. What
-comes out are the very events that a leader would have written; ``restart`` takes them through their written form and back.
+The clock stands still while something happens and then jumps to the next instant at which anything
+is due: a timer of the engine, or a victim that leaves. Nothing else moves it, so that a simulation
+of an hour takes as long as its decisions do. What comes out are the very events that a leader would
+have written; ``restart`` takes them through their written form and back.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from events.vocabulary import (
 )
 from evsched.core.duration import parse_duration_ms
 from evsched.core.engine import Engine
-from replays.decisions import decision_document, is_decision, seconds
-from replays.scenario import Scenario, Step
-from replays.staging import Staging
+from replays.scenarios.decisions import decision_document, is_decision, seconds
+from replays.scenarios.scenario import Scenario, Step
+from replays.scenarios.staging import Staging
 
 MAX_STEPS_AT_ONE_INSTANT = 10_000
 """An engine that is due at the same instant more often than this goes round in circles, which is our own fault."""
@@ -56,7 +57,9 @@ class Simulation:
         self.steps: list[tuple[int, tuple[AnyEvent, ...]]] = []
         self.decisions: list[dict[str, Any]] = []
         self._by_itself = not (scenario.has_cycle or scenario.search_only)
-        self._confirm_after = None if scenario.evictions == "hold" else scenario.evictions.confirm_after_ms
+        self._confirm_after = (
+            None if scenario.evictions == "hold" else scenario.evictions.confirm_after_ms
+        )
         self._leaving: dict[str, int] = {}
         self._exits: list[tuple[int, str]] = []
         self._staging = Staging(scenario)
@@ -73,7 +76,7 @@ class Simulation:
             "digest": self.engine.state.digest(),
         }
 
-    # -------------------------------------------------------------------------------------------------------- what happens
+    # --------------------------------------------------------------------------------- what happens
 
     def _take(self, step: Step) -> None:
         """Do what one step of the file says."""
@@ -89,7 +92,9 @@ class Simulation:
         elif step.release is not UNSET:
             self._happen([AllocationReleased(allocation=allocation) for allocation in step.release])
         elif step.node is not UNSET:
-            self._happen([self._staging.node(step.node, known=step.node.name in self.engine.state.nodes)])
+            self._happen(
+                [self._staging.node(step.node, known=step.node.name in self.engine.state.nodes)]
+            )
         elif step.remove_node is not UNSET:
             self._happen([NodeRemoved(node=step.remove_node)])
         elif step.restart is not UNSET:
@@ -111,9 +116,14 @@ class Simulation:
         while (due := self._next_due()) is not None and due <= to:
             standing = standing + 1 if due <= self.now else 0
             if standing > MAX_STEPS_AT_ONE_INSTANT:
-                raise RuntimeError(f"simulation {self.scenario.name}: the engine is due at {self.now} again and again")
+                raise RuntimeError(
+                    f"simulation {self.scenario.name}: the engine is due at {self.now} again and again"
+                )
             self.now = max(self.now, due)
-            gone = [AllocationReleased(allocation=victim, reason="preempted") for victim in self._exits_until(self.now)]
+            gone = [
+                AllocationReleased(allocation=victim, reason="preempted")
+                for victim in self._exits_until(self.now)
+            ]
             proposals = [Proposal(input=one, source="scenario") for one in gone]
             self._record(self.now, self.engine.step(self.now, proposals, decide=self._by_itself))
             if self.scenario.search_only:
@@ -126,9 +136,15 @@ class Simulation:
             heappop(self._exits)
         exits = self._exits[0][0] if self._exits else None
         due = self.engine.next_due() if self._by_itself else None
-        return min(exits, due) if exits is not None and due is not None else due if exits is None else exits
+        return (
+            min(exits, due)
+            if exits is not None and due is not None
+            else due
+            if exits is None
+            else exits
+        )
 
-    # ---------------------------------------------------------------------------------------------------------- victims
+    # -------------------------------------------------------------------------------------- victims
 
     def _exits_until(self, now: int) -> Iterator[str]:
         """Yield the victims that leave by now, by the time they were told and then by id."""
@@ -160,7 +176,7 @@ class Simulation:
                 for stays in event.victims:
                     self._leaving.pop(stays, None)
 
-    # ------------------------------------------------------------------------------------------------------- the record
+    # ----------------------------------------------------------------------------------- the record
 
     def _record(self, time: int, events: tuple[AnyEvent, ...]) -> None:
         """Keep the events of one step and describe the decisions among them."""
@@ -174,7 +190,9 @@ class Simulation:
                 self.decisions.append(decision_document(event, time, start_ms))
             elif isinstance(event, CycleStarted) and event.kind == "admission":
                 at = seconds(time - start_ms)
-                self.decisions.append({"at": at, "type": "CycleStarted", "order": self.engine.last_order})
+                self.decisions.append(
+                    {"at": at, "type": "CycleStarted", "order": self.engine.last_order}
+                )
 
 
 def simulate(scenario: Scenario) -> dict[str, Any]:
@@ -191,7 +209,15 @@ def rebuilt(steps: Iterable[tuple[int, tuple[AnyEvent, ...]]], log_id: str) -> E
     written: list[bytes] = []
     for number, (time, events) in enumerate(steps, start=1):
         prev = frame_hash(written[-1]) if written else ""
-        frame = Frame(log_id=log_id, term=1, leader="simulation", frame=number, prev=prev, time=time, events=events)
+        frame = Frame(
+            log_id=log_id,
+            term=1,
+            leader="simulation",
+            frame=number,
+            prev=prev,
+            time=time,
+            events=events,
+        )
         written.append(encode_frame(frame))
     engine = Engine()
     for data in written:

@@ -66,7 +66,9 @@ def parse_moment(text: str) -> Moment:
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)
     elapsed = found - datetime(1970, 1, 1, tzinfo=UTC)
-    return Moment(time=elapsed.days * 86_400_000 + elapsed.seconds * 1000 + elapsed.microseconds // 1000)
+    return Moment(
+        time=elapsed.days * 86_400_000 + elapsed.seconds * 1000 + elapsed.microseconds // 1000
+    )
 
 
 def format_time(time: int) -> str:

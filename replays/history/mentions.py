@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from events import vocabulary as v
 from evsched.core.kueue import messages
-from replays.moments import format_time
+from replays.history.moments import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,8 @@ def mention_in(subject: str, event: v.AnyEvent, application: str = "") -> str:
     Args:
         subject: The ask or allocation.
         event: Any event.
-        application: The one in which the ask waits, as `waits_in` gives it: what is said of that concerns the ask.
+        application: The one in which the ask waits, as `waits_in` gives it: what is said of that
+            concerns the ask.
     """
     if isinstance(event, v.ApplicationPaused) and event.application == application:
         return f"its application is paused until {format_time(event.until)}: {event.asks} of its asks fit on no node"
@@ -61,7 +62,14 @@ def mention_in(subject: str, event: v.AnyEvent, application: str = "") -> str:
         if event.ask == subject:
             victims = ", ".join(victim.id for victim in event.victims)
             return f"preempts {victims}" + (f" on {event.node}" if event.node else "")
-        return next((f"told to go for ask {event.ask}: {one.reason}" for one in event.victims if one.id == subject), "")
+        return next(
+            (
+                f"told to go for ask {event.ask}: {one.reason}"
+                for one in event.victims
+                if one.id == subject
+            ),
+            "",
+        )
     if isinstance(event, v.QuotaPreemptionDecided):
         reason = next((one.reason for one in event.victims if one.id == subject), "")
         # A queue that is stopped says so; nobody needs its quota.
@@ -73,12 +81,19 @@ def mention_in(subject: str, event: v.AnyEvent, application: str = "") -> str:
         return ""
     if subject not in (getattr(event, "ask", None), getattr(event, "allocation", None)):
         rejected = event.input if isinstance(event, v.InputRejected) else None
-        if rejected is not None and subject in (getattr(rejected, "ask", None), getattr(rejected, "allocation", None)):
+        if rejected is not None and subject in (
+            getattr(rejected, "ask", None),
+            getattr(rejected, "allocation", None),
+        ):
             return f"refused: {event.reason}"  # type: ignore[union-attr]
         return ""
     if isinstance(event, v.AllocationBound):
         flavors = flavors_of(event)
-        return f"bound to {event.node}" if event.node else f"admitted{f' ({flavors})' if flavors else ''}"
+        return (
+            f"bound to {event.node}"
+            if event.node
+            else f"admitted{f' ({flavors})' if flavors else ''}"
+        )
     if isinstance(event, v.PreemptionFailed):
         return f"could not preempt: {event.reason}"
     if isinstance(event, v.AllocationReleased):
@@ -98,5 +113,12 @@ def mention_in(subject: str, event: v.AnyEvent, application: str = "") -> str:
 
 def flavors_of(event: v.AllocationBound) -> str:
     """Return which flavor each resource of an admission is from, podset by podset; empty when it has none."""
-    chosen = [("", event.flavors or {}), *((f"{one.name}: ", one.flavors or {}) for one in event.podsets)]
-    return ", ".join(f"{podset}{name} from {flavor}" for podset, named in chosen for name, flavor in named.items())
+    chosen = [
+        ("", event.flavors or {}),
+        *((f"{one.name}: ", one.flavors or {}) for one in event.podsets),
+    ]
+    return ", ".join(
+        f"{podset}{name} from {flavor}"
+        for podset, named in chosen
+        for name, flavor in named.items()
+    )

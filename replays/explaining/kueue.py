@@ -1,8 +1,9 @@
 """Explain for Kueue: which quota at which level of the cohorts holds a workload, which flavors were looked at, and the shares.
 
-A request is followed up the tree as the scheduler does: what a level keeps for itself (a lending limit) and has free need not
-come from above, the rest must. So the amount that is asked for gets smaller on the way, and each level is held against its own
-limit: the borrowing limit below the top, the quota of the whole tree at the top.
+A request is followed up the tree as the scheduler does: what a level keeps for itself (a lending
+limit) and has free need not come from above, the rest must. So the amount that is asked for gets
+smaller on the way, and each level is held against its own limit: the borrowing limit below the top,
+the quota of the whole tree at the top.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from evsched.core.state import State
     from evsched.core.workloads import Ask
-    from replays.notebook import Note, Notebook
+    from replays.explaining.notebook import Note, Notebook
 
 MODES = {
     "noFit": "it can never hold the request with these quotas and policies",
@@ -42,12 +43,14 @@ class QuotaLevel(Struct, frozen=True, kw_only=True):
     """One ClusterQueue or cohort on the path, for one flavor and resource.
 
     Attributes:
-        requested: What this level has to provide: less than the ask wants where a level below keeps some free for itself.
+        requested: What this level has to provide: less than the ask wants where a level below keeps
+            some free for itself.
         used: What counts here.
         quota: Its nominal quota, with what those below it lend.
         nominal: Its own part of that.
         borrowing_limit, lending_limit: None: not set.
-        binding: The limit that does not let the request pass: ``quota`` or ``borrowing limit``; empty: it passes here.
+        binding: The limit that does not let the request pass: ``quota`` or ``borrowing limit``;
+            empty: it passes here.
         missing: How much it is too much.
     """
 
@@ -68,7 +71,8 @@ class FlavorLook(Struct, frozen=True, kw_only=True):
     """A flavor that was considered, and how far it would go.
 
     Attributes:
-        resources: What is asked of it; a podset is looked at together with what those before it take.
+        resources: What is asked of it; a podset is looked at together with what those before it
+            take.
         borrow_level: How high it would have to borrow; 0: not.
     """
 
@@ -140,7 +144,7 @@ def look(state: State, ask: Ask, notebook: Notebook) -> Look:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------------- the path
+# ----------------------------------------------------------------------------------------- the path
 
 
 def levels(state: State, ask: Ask) -> list[QuotaLevel]:
@@ -161,7 +165,11 @@ def levels(state: State, ask: Ask) -> list[QuotaLevel]:
 def _climb(queue: Quota, index: int, named: tuple[str, str], amount: int) -> list[QuotaLevel]:
     trial, found = Trial(), []
     for node in reversed(queue.down):
-        used, quota, limit = node.usage.get(index, 0), node.subtree.get(index, 0), node.borrowing.get(index)
+        used, quota, limit = (
+            node.usage.get(index, 0),
+            node.subtree.get(index, 0),
+            node.borrowing.get(index),
+        )
         most = quota if node.parent is None else None if limit is None else quota + limit
         over = 0 if most is None else max(0, used + amount - most)
         binding = ("quota" if node.parent is None else "borrowing limit") if over else ""
@@ -180,20 +188,30 @@ def _climb(queue: Quota, index: int, named: tuple[str, str], amount: int) -> lis
 
 def titled(path: str) -> str:
     """Return a path with what it is: ``ClusterQueue a``, ``Cohort all``."""
-    return f"Cohort {path.removeprefix(COHORT_PREFIX)}" if path.startswith(COHORT_PREFIX) else f"ClusterQueue {path}"
+    return (
+        f"Cohort {path.removeprefix(COHORT_PREFIX)}"
+        if path.startswith(COHORT_PREFIX)
+        else f"ClusterQueue {path}"
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------ reasons
+# ------------------------------------------------------------------------------------------ reasons
 
 
 def held_by(state: State, ask: Ask) -> tuple[str, str]:
     """Return what keeps an ask from having its turn at all, and what would change that; both empty when nothing does."""
     spec = quota_of(state.queues[ask.queue]).spec
     if spec is not None and spec.stop_policy != "None":
-        return f"ClusterQueue {spec.name} admits nobody: its stopPolicy is {spec.stop_policy}.", "a stopPolicy of None"
+        return (
+            f"ClusterQueue {spec.name} admits nobody: its stopPolicy is {spec.stop_policy}.",
+            "a stopPolicy of None",
+        )
     held = held_local_queues(state)
     if ask.local_queue in held:
-        return f"LocalQueue {ask.local_queue} is stopped: nobody who comes through it is admitted.", "a stopPolicy of None"
+        return (
+            f"LocalQueue {ask.local_queue} is stopped: nobody who comes through it is admitted.",
+            "a stopPolicy of None",
+        )
     waiting = (state.asks[place[3]] for place in waiting_of(state).queues.get(ask.queue, ()))
     head = next((one for one in waiting if one.local_queue not in held), ask)
     if spec is not None and spec.strict_fifo and head is not ask:
@@ -209,7 +227,9 @@ def _why(nominee: Nominee, quotas: list[QuotaLevel]) -> list[str]:
     reason = nominee.assignment.reason
     if nominee.outcome == "no-fit" and reason:
         binding.insert(0, f"{reason[0].upper()}{reason[1:]}.")
-    return binding or [f"{reason[0].upper()}{reason[1:]}." if reason else "The next cycle looks at it."]
+    return binding or [
+        f"{reason[0].upper()}{reason[1:]}." if reason else "The next cycle looks at it."
+    ]
 
 
 def _over(level: QuotaLevel) -> str:
@@ -229,10 +249,16 @@ def _over(level: QuotaLevel) -> str:
 def _would(nominee: Nominee) -> list[str]:
     """Return what would happen at once if it were its turn."""
     if nominee.outcome == "admit":
-        flavors = ", ".join(f"{name} from {one}" for chosen in nominee.assignment.flavors for name, one in chosen.items())
+        flavors = ", ".join(
+            f"{name} from {one}"
+            for chosen in nominee.assignment.flavors
+            for name, one in chosen.items()
+        )
         return [f"nothing has to change: it would be admitted now ({flavors})"]
     if nominee.outcome == "preempt":
-        return [f"it would preempt {', '.join(target.allocation.id for target in nominee.targets)} now"]
+        return [
+            f"it would preempt {', '.join(target.allocation.id for target in nominee.targets)} now"
+        ]
     return []
 
 
@@ -244,7 +270,9 @@ def _unblock(nominee: Nominee, quotas: list[QuotaLevel]) -> list[str]:
             missing = f"{format_amount(level.resource, level.missing)} {level.resource} of flavor {level.flavor}"
             more = "quota" if level.binding == "quota" else "borrowing limit or quota"
             if level.missing <= level.used:
-                found.append(f"{missing} less used in {titled(level.queue)}, or as much more {more}")
+                found.append(
+                    f"{missing} less used in {titled(level.queue)}, or as much more {more}"
+                )
             else:
                 found.append(f"{missing} more {more} in {titled(level.queue)}")
     if not nominee.ask.may_preempt:
@@ -255,7 +283,11 @@ def _unblock(nominee: Nominee, quotas: list[QuotaLevel]) -> list[str]:
 def _uncovered(state: State, queue: Quota, ask: Ask) -> list[str]:
     """Return what a ClusterQueue would have to cover: resources that none of its groups names."""
     resources = sorted(state.types.shapes[ask.shape].resources.items())
-    missing = [name for name, amount in resources if amount and not any(name in group.resources for group in queue.groups)]
+    missing = [
+        name
+        for name, amount in resources
+        if amount and not any(name in group.resources for group in queue.groups)
+    ]
     return [f"a quota for {name} in ClusterQueue {queue.name}" for name in missing]
 
 
@@ -270,7 +302,7 @@ def _considered(notes: list[Note]) -> list[FlavorLook]:
     ]  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------------------------------- shares
+# ------------------------------------------------------------------------------------------- shares
 
 
 def fair_shares(state: State, concerned: Iterable[Quota], trial: Trial) -> list[FairShare]:
@@ -284,9 +316,17 @@ def fair_shares(state: State, concerned: Iterable[Quota], trial: Trial) -> list[
     for queue in concerned:
         for cohort in queue.down[:-1]:
             beside = (*cohort.cohorts, *cohort.queues)
-            nodes |= {node: None for node in beside if node in queue.down or shares.status(node, node.usage)}
+            nodes |= {
+                node: None
+                for node in beside
+                if node in queue.down or shares.status(node, node.usage)
+            }
     found = [
-        FairShare(queue=node.path, before=shares.status(node, node.usage), after=shares.status(node, trial.usage(node)))
+        FairShare(
+            queue=node.path,
+            before=shares.status(node, node.usage),
+            after=shares.status(node, trial.usage(node)),
+        )
         for node in nodes
     ]
     return sorted(found, key=lambda one: (-one.before, one.queue))
@@ -301,11 +341,14 @@ def with_running(nominee: Nominee) -> Trial:
     return trial
 
 
-def before_and_after(state: State, ask: Ask | None, victims: Iterable[str]) -> tuple[list[Moved], list[FairShare]]:
+def before_and_after(
+    state: State, ask: Ask | None, victims: Iterable[str]
+) -> tuple[list[Moved], list[FairShare]]:
     """Return what a decision changes in the quotas that it touches, and the fair shares before and after.
 
     Args:
-        state: After the step of the decision, when victims are told and still count; indices are built in it.
+        state: After the step of the decision, when victims are told and still count; indices are
+            built in it.
         ask: For whom; None for an enforcement.
         victims: Their ids; those that are gone already are left out.
     """

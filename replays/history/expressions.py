@@ -9,10 +9,9 @@
     asks > 100                                    queues, nodes, apps, asks, allocations, timers, preemptions
     event PreemptionDecided                       an event of this type
 
-Several are joined by ``and``, ``or`` and ``not`` (``not`` binds most, ``or`` least). What was never there is not ``gone``. A
-limit that is not set compares with nothing: no usage is above an unset maximum, and none below an unset guarantee. Nothing is
-evaluated but
-these words.
+Several are joined by ``and``, ``or`` and ``not`` (``not`` binds most, ``or`` least). What was never
+there is not ``gone``. A limit that is not set compares with nothing: no usage is above an unset
+maximum, and none below an unset guarantee. Nothing is evaluated but these words.
 """
 
 from __future__ import annotations
@@ -49,7 +48,9 @@ _COUNTS: dict[str, Callable[[State], int]] = {
     "preemptions": lambda state: len(state.preemptions),
 }
 _THINGS: dict[str, Callable[[State], Mapping[str, object]]] = {
-    "queue": lambda state: {**state.queues, state.root.path: state.root} if state.configuration is not None else {},
+    "queue": lambda state: (
+        {**state.queues, state.root.path: state.root} if state.configuration is not None else {}
+    ),
     "node": lambda state: state.nodes,
     "application": lambda state: state.applications,
     "ask": lambda state: state.asks,
@@ -60,8 +61,12 @@ _THERE = {"ask": "waits", "allocation": "runs"}
 _STATES: dict[tuple[str, str], Callable[[State, str], bool]] = {
     ("ask", "failed"): lambda state, name: name in state.asks and bool(state.asks[name].failed),
     ("ask", "reserved"): lambda state, name: name in state.reservations,
-    ("allocation", "told"): lambda state, name: name in state.allocations and state.allocations[name].told > 0,
-    ("node", "unschedulable"): lambda state, name: name in state.nodes and not state.nodes[name].schedulable,
+    ("allocation", "told"): lambda state, name: (
+        name in state.allocations and state.allocations[name].told > 0
+    ),
+    ("node", "unschedulable"): lambda state, name: (
+        name in state.nodes and not state.nodes[name].schedulable
+    ),
     ("queue", "draining"): lambda state, name: name in state.queues and state.queues[name].draining,
 }
 _QUEUE_VECTORS = ("usage", "pending", "preempting")
@@ -81,7 +86,9 @@ def parse(text: str) -> Predicate:
     """
     words = text.split()
     if not words:
-        message = "expression: is empty, expected for example `queue root.a usage.vcore > max.vcore`"
+        message = (
+            "expression: is empty, expected for example `queue root.a usage.vcore > max.vcore`"
+        )
         raise ExpressionInvalid(message)
     return _any(words)
 
@@ -224,7 +231,9 @@ def _amount(kind: str, name: str, word: str) -> Amount:
 
 
 def _queue(state: State, name: str) -> Queue | None:
-    return state.queues.get(name) or (state.root if name == state.root.path and state.configuration is not None else None)
+    return state.queues.get(name) or (
+        state.root if name == state.root.path and state.configuration is not None else None
+    )
 
 
 def _of_queue(state: State, name: str, resource: str, field: str) -> int | None:

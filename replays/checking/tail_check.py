@@ -1,8 +1,8 @@
 """What a leader's sign of life, or a hash that somebody kept, proves about a log.
 
-The hash in every frame covers what stands before it, so nothing covers the last one, and a log whose tail was cut off still holds
-together. The heartbeat lies elsewhere and carries the head of the log as its leader last knew it: the log must contain that
-frame.
+The hash in every frame covers what stands before it, so nothing covers the last one, and a log
+whose tail was cut off still holds together. The heartbeat lies elsewhere and carries the head of
+the log as its leader last knew it: the log must contain that frame.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class Witness:
             return
         self._head = None
         if head.frame == known.frame and head.hash != known.hash:
-            raise LogDamaged(head.position, f"frame {head.frame} has hash {head.hash}, its leader knew it as {known.hash}")
+            raise LogDamaged(
+                head.position,
+                f"frame {head.frame} has hash {head.hash}, its leader knew it as {known.hash}",
+            )
 
     def end(self, head: Head) -> None:
         """Compare the end of the log.
@@ -51,4 +54,7 @@ class Witness:
             reason = f"the log ends with frame {head.frame}, its leader had written frame {known.frame}: the tail is gone"
             raise LogDamaged(head.position + 1, reason)
         for missing in self._hashes:
-            raise LogDamaged(-1, f"no step ends with a frame of hash {missing}: this is not the log that it was kept of")
+            raise LogDamaged(
+                -1,
+                f"no step ends with a frame of hash {missing}: this is not the log that it was kept of",
+            )

@@ -33,8 +33,8 @@ def decision_document(event: AnyEvent, time: int, start_ms: int) -> dict[str, An
     Args:
         event: The decision.
         time: When it was taken, milliseconds since the epoch.
-        start_ms: What counts as second 0. ``at``, ``due``, ``fires_at`` (of a scheduled quota enforcement) and ``until`` (of
-            a pause) count from there.
+        start_ms: What counts as second 0. ``at``, ``due``, ``fires_at`` (of a scheduled quota
+            enforcement) and ``until`` (of a pause) count from there.
     """
     fields: dict[str, Any] = msgspec.to_builtins(event)
     kind = fields.pop("type")

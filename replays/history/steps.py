@@ -1,7 +1,8 @@
 """Steps as the log holds them, and how to take them again.
 
-The log is a function of its steps: the time of each, its proposals, and whether it decided. All three are in its frames, so that
-`proposals_of` and `retake` are all that verify, what-if, explain and bisect need.
+The log is a function of its steps: the time of each, its proposals, and whether it decided. All
+three are in its frames, so that `proposals_of` and `retake` are all that verify, what-if, explain
+and bisect need.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Snapshots: the state at a frame, so that nobody reads the log from its beginning twice.
 
-A snapshot is never the truth: it is bound to its frame by that frame's hash, carries the digest of its state, and whoever uses
-one re-reads the frame from the log and compares (a log that lost its tail has other frames there). One that is torn, flipped,
-of another log or of another version is passed over with a warning; an older one serves, or the beginning of the log.
+A snapshot is never the truth: it is bound to its frame by that frame's hash, carries the digest of
+its state, and whoever uses one re-reads the frame from the log and compares (a log that lost its
+tail has other frames there). One that is torn, flipped, of another log or of another version is
+passed over with a warning; an older one serves, or the beginning of the log.
 
-The file: one line of JSON (`Header`), the state as zstandard-compressed MessagePack, and 32 hexadecimal digits of blake2b over
-all that stands before them. It is written under another name, synced, and renamed, so that a reader never sees half of one.
+The file: one line of JSON (`Header`), the state as zstandard-compressed MessagePack, and 32
+hexadecimal digits of blake2b over all that stands before them. It is written under another name,
+synced, and renamed, so that a reader never sees half of one.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import zstandard
 
 from events.chain import Head
 from evsched.core import snapshot
-from replays.disk import Disk
+from evsched.snapshots.disk import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,7 +93,9 @@ def unpack(path: Path) -> tuple[Header, bytes]:
         raise SnapshotDamaged(path, f"cannot be read: {error.strerror}") from error
     body, check = data[:-_CHECK_DIGITS], data[-_CHECK_DIGITS:]
     if _check(body) != check:
-        raise SnapshotDamaged(path, f"found check {check[:8]!r}…, expected {_check(body)[:8]!r}…: torn or altered")
+        raise SnapshotDamaged(
+            path, f"found check {check[:8]!r}…, expected {_check(body)[:8]!r}…: torn or altered"
+        )
     line, _, packed = body.partition(b"\n")
     try:
         header = msgspec.json.decode(line, type=Header)
@@ -100,7 +104,9 @@ def unpack(path: Path) -> tuple[Header, bytes]:
         raise SnapshotDamaged(path, str(error)) from error
     if (header.format, header.core) != (FORMAT, snapshot.VERSION):
         found, expected = f"{header.format}/{header.core}", f"{FORMAT}/{snapshot.VERSION}"
-        raise SnapshotDamaged(path, f"found format {found}, expected {expected}: written by another version")
+        raise SnapshotDamaged(
+            path, f"found format {found}, expected {expected}: written by another version"
+        )
     if hashlib.sha256(state).hexdigest() != header.digest:
         raise SnapshotDamaged(path, "the state does not have the digest that the header names")
     return header, state
@@ -124,7 +130,9 @@ def _time_of(path: Path) -> int:
 class SnapshotStore:
     """The snapshots of one log in a folder of their own."""
 
-    def __init__(self, folder: Path, warn: Callable[[str], None], disk: Disk | None = None, kept: int = KEPT) -> None:
+    def __init__(
+        self, folder: Path, warn: Callable[[str], None], disk: Disk | None = None, kept: int = KEPT
+    ) -> None:
         """Use ``folder`` (made on the first write); ``warn`` hears of every snapshot that is passed over."""
         self.folder = folder
         self.kept = kept
@@ -135,8 +143,14 @@ class SnapshotStore:
         """Return the files that are named like snapshots, newest first."""
         if not self.folder.is_dir():
             return []
-        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name) and not path.is_symlink()]
-        return sorted(found, key=lambda path: (int(path.name.partition("-")[0]), path.name), reverse=True)
+        found = [
+            path
+            for path in self.folder.iterdir()
+            if _NAME.fullmatch(path.name) and not path.is_symlink()
+        ]
+        return sorted(
+            found, key=lambda path: (int(path.name.partition("-")[0]), path.name), reverse=True
+        )
 
     def usable(
         self, log_id: str, before: int | None = None, before_time: int | None = None
@@ -187,12 +201,17 @@ class SnapshotStore:
 def _superfluous(paths: list[Path], kept: int) -> list[Path]:
     """Return the snapshots to be removed so that ``kept`` of these (newest first) stay.
 
-    The newest three stay, and the oldest; of the others that one goes whose neighbours are closest together, the oldest such one.
+    The newest three stay, and the oldest; of the others that one goes whose neighbours are closest
+    together, the oldest such one.
     """
     left = [(int(path.name.partition("-")[0]), path) for path in paths]
     gone: list[Path] = []
     while len(left) > kept:
         inner = range(NEWEST, len(left) - 1)
-        place = min(inner, key=lambda at: (left[at - 1][0] - left[at + 1][0], -at)) if kept > NEWEST else len(left) - 1
+        place = (
+            min(inner, key=lambda at: (left[at - 1][0] - left[at + 1][0], -at))
+            if kept > NEWEST
+            else len(left) - 1
+        )
         gone.append(left.pop(place)[1])
     return gone

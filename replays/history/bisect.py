@@ -1,7 +1,7 @@
 """The first event at which something became true.
 
-Read from the beginning, event by event: what is looked for may become true and false again any number of times, so that halving
-the log would find some such event, but not the first.
+Read from the beginning, event by event: what is looked for may become true and false again any
+number of times, so that halving the log would find some such event, but not the first.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from events import vocabulary as v
 from events.frame import encode_event
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
-from replays.moments import Moment
+from replays.history.moments import Moment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from events.chain import Step
     from evsched.core.state import State
-    from replays.expressions import Predicate
-    from replays.history import History
+    from replays.history.expressions import Predicate
+    from replays.history.rebuild import History
 
 START = Moment(seq=0)
 
@@ -45,14 +45,18 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 async def first(
-    history: History, predicate: Predicate, start: Moment = START, progress: Callable[[Step], None] | None = None
+    history: History,
+    predicate: Predicate,
+    start: Moment = START,
+    progress: Callable[[Step], None] | None = None,
 ) -> Found | None:
     """Return the first event after which a predicate holds, None when there is none.
 
     Args:
         history: The log.
         predicate: Asked after every event.
-        start: What happened up to this moment is not looked at, though the predicate may have held then.
+        start: What happened up to this moment is not looked at, though the predicate may have held
+            then.
         progress: Called after every step.
     """
     engine, reader = await history.boundary(start)
@@ -61,17 +65,26 @@ async def first(
             for event in step.events:
                 apply_recorded(engine, (event,), step.time, step.head.position)
                 if predicate(engine.state, event):
-                    return Found(seq=event.seq, frame=step.head.frame, time=step.time, event=event, state=engine.state)
+                    return Found(
+                        seq=event.seq,
+                        frame=step.head.frame,
+                        time=step.time,
+                        event=event,
+                        state=engine.state,
+                    )
             if progress is not None:
                 progress(step)
     return None
 
 
-async def first_difference(ours: History, theirs: History, progress: Callable[[Step], None] | None = None) -> Found | None:
+async def first_difference(
+    ours: History, theirs: History, progress: Callable[[Step], None] | None = None
+) -> Found | None:
     """Return the first event of our log after which its state has another digest than that of another log there.
 
-    As long as the events and their times are the same, so are the states; from the first event that is not on, digests are
-    compared. A log that ends earlier differs from the first event on that only the other one has.
+    As long as the events and their times are the same, so are the states; from the first event that
+    is not on, digests are compared. A log that ends earlier differs from the first event on that
+    only the other one has.
     """
     us, them = Engine(), Engine()
     same = True
@@ -86,7 +99,11 @@ async def first_difference(ours: History, theirs: History, progress: Callable[[S
                 return _found(us, step, event.seq, event if mine is not None else None)
             for engine, (step, event) in ((us, mine), (them, yours)):
                 apply_recorded(engine, (event,), step.time, step.head.position)
-            same = same and mine[0].time == yours[0].time and encode_event(mine[1]) == encode_event(yours[1])
+            same = (
+                same
+                and mine[0].time == yours[0].time
+                and encode_event(mine[1]) == encode_event(yours[1])
+            )
             if not same and us.state.digest() != them.state.digest():
                 return _found(us, mine[0], mine[1].seq, mine[1])
             if progress is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events import vocabulary as v
-from replays.mentions import flavors_of
+from replays.history.mentions import flavors_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,8 +24,8 @@ class QueueFigures(Struct, kw_only=True):
         waited_ms: Time that asks of this queue spent waiting, bound or not, together.
         preemptions: Decisions in favour of its asks.
         victims: Its allocations that were told to go, by preemption or quota enforcement.
-        unmet: By resource, amount times milliseconds by which the queue stayed below its guarantee (Kueue: its nominal quota, all
-            flavors together) although its asks wanted it.
+        unmet: By resource, amount times milliseconds by which the queue stayed below its guarantee
+            (Kueue: its nominal quota, all flavors together) although its asks wanted it.
     """
 
     bound: int = 0

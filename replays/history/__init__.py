@@ -1,0 +1,1 @@
+"""Any moment of a log: rebuild it, look at it, find it."""
