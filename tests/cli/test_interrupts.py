@@ -198,9 +198,8 @@ def test_at_any_instant(arguments, tmp_path):
                 _, said = started.communicate(timeout=30)
             ours = any(sign in said for sign in (", in main", os.path.join("evsched", "cli")))  # noqa: PTH118 - a piece of one
             assert not ours, f"{delay} ms: {said}"
-            assert "Traceback" not in said or started.returncode == -signal.SIGINT, (
-                f"{delay} ms: {said}"
-            )
-            assert started.returncode in {0, 130, -signal.SIGINT}, f"{delay} ms: {said}"
+            # A slow machine is still in Python's own start after 40 ms, and that ends with 1 at times.
+            codes = {1, -signal.SIGINT} if "Traceback" in said else {0, 130, -signal.SIGINT}
+            assert started.returncode in codes, f"{delay} ms: {said}"
     finally:
         signal.signal(signal.SIGINT, heeded)
