@@ -1,4 +1,4 @@
-"""Writes the figures of the last `make bench` into the README: ``python -m benchmarks.figures [build/benchmarks.json]``.
+"""Writes the figures of the last `make bench` into docs/performance.md: ``python -m benchmarks.figures [build/benchmarks.json]``.
 
 They stand between two comments there and nowhere else, so no figure can be shown that was not
 measured.
@@ -49,7 +49,7 @@ def main() -> None:
     where = (
         f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores."
     )
-    page = ROOT / "README.md"
+    page = ROOT / "docs" / "performance.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     page.write_text(

@@ -1,4 +1,4 @@
-"""The rights on a Kafka broker that the README names are enough for each role, and a role has no more than its own."""
+"""The rights on a Kafka broker that docs/production.md names are enough for each role, and a role has no more than its own."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
 
 async def granted(bootstrap: str, name: str) -> None:
-    """Give each role what the README's table says."""
+    """Give each role what the table of docs/production.md says."""
     names = topic_names(name)
     login = KafkaSecurity(
         protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="admin", password=USERS["admin"]
