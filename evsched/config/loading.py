@@ -15,7 +15,7 @@ from evsched.config.manifests import read_manifests
 from evsched.config.places import Places
 from evsched.config.queues_yaml import read_queues
 from evsched.config.reading import Reader
-from evsched.core import rules
+from evsched.core import configuration_checks
 
 SUFFIXES = (".yaml", ".yml", ".json")
 """What is read of a folder."""
@@ -167,7 +167,7 @@ def _loaded_manifests(documents: tuple[Node, ...], *, direct: bool = False) -> L
     spec = read_manifests(documents, reader, places)
     reader.finish()
     whole = documents[0] if documents else Node(_SOURCE, "", 0, "null")
-    for problem in rules.remarks(spec):
+    for problem in configuration_checks.remarks(spec):
         reader.warnings.append(places.fault(problem, whole))
     return _judged((spec,), whole, (reader, places), direct=direct)
 
@@ -179,7 +179,7 @@ def _judged(
     reader, places = read
     for spec in specs:
         found = places if isinstance(spec, KueueSpec) else places.within(spec.partition)
-        for problem in rules.file_problems(spec):
+        for problem in configuration_checks.file_problems(spec):
             (reader.warnings if direct and problem.advisory else reader.faults).append(
                 found.fault(problem, whole)
             )

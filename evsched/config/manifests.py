@@ -2,7 +2,7 @@
 
 The spellings of the API versions v1alpha1, v1beta1 and v1beta2 are taken. Fields that Kueue has and
 evsched does not model are accepted with a warning, what neither knows is refused. Whether what the
-manifests say makes sense is judged on the model by `evsched.core.rules`.
+manifests say makes sense is judged on the model by `evsched.core.configuration_checks`.
 """
 
 from __future__ import annotations

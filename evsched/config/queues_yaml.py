@@ -1,9 +1,9 @@
 """queues.yaml to the model: strict keys, exact amounts, one configuration per partition.
 
 What is written here is only the shape of the document. Whether what it says makes sense (a maximum
-below a guarantee, two queues of one name) is judged on the model by `evsched.core.rules`, which
-also judges configurations that arrive as events; the `Places` kept here lead from there back to
-file and line.
+below a guarantee, two queues of one name) is judged on the model by
+`evsched.core.configuration_checks`, which also judges configurations that arrive as events; the
+`Places` kept here lead from there back to file and line.
 
 Three spellings are taken besides those of the real loader: the delay of quota enforcement among the
 resources, in seconds, and the properties of a queue directly under the queue, both as the seeds

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from events import vocabulary as v
 from events.configuration import KueueSpec, YunikornSpec
-from evsched.core import rules
+from evsched.core import configuration_checks
 from evsched.core.folding.allocations import flavored_total
 from evsched.core.folding.applications import leaf_of
 from evsched.core.folding.asks import total
@@ -86,7 +86,7 @@ def _unprintable(names: Iterable[str]) -> Rejection | None:
 
 
 def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection | None:
-    found = rules.problems(proposed.configuration)
+    found = configuration_checks.problems(proposed.configuration)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         return Rejection("invalid", f"configuration: {found[0].path}: {found[0].message}{more}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from events.configuration import KueueSpec
 from evsched.config import ConfigurationError, Fault, from_mapping, load, load_mapping, load_texts
 from evsched.config.document import MAX_BYTES
-from evsched.core import rules
+from evsched.core import configuration_checks
 
 QUEUES = "partitions: [{queues: [{name: a}]}]\n"
 COHORT = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {{name: {}}}\n"
@@ -138,7 +138,7 @@ def test_shared_scenarios_load(shared_case):
             config["format"], config["queues" if config["format"] == "yunikorn" else "objects"]
         )
         assert loaded.configurations
-        assert all(rules.problems(spec) == () for spec in loaded.configurations)
+        assert all(configuration_checks.problems(spec) == () for spec in loaded.configurations)
 
 
 words = st.sampled_from(
@@ -201,7 +201,7 @@ def test_any_document_is_loaded_or_refused(document):
             configurations = from_mapping(form, document)
         except ConfigurationError:
             continue
-        assert all(rules.problems(spec) == () for spec in configurations)
+        assert all(configuration_checks.problems(spec) == () for spec in configurations)
 
 
 @given(st.lists(documents, min_size=1, max_size=3), st.lists(documents, max_size=2))
@@ -222,4 +222,4 @@ def test_any_queues_are_loaded_or_refused(queues, rest):
             configurations = from_mapping(form, value)
         except ConfigurationError:
             continue
-        assert all(rules.problems(spec) == () for spec in configurations)
+        assert all(configuration_checks.problems(spec) == () for spec in configurations)

@@ -8,7 +8,7 @@ import pytest
 
 from events.configuration import LimitSpec, QueueSpec, TemplateSpec, YunikornSpec
 from evsched.config import ConfigurationError, load_texts
-from evsched.core import rules
+from evsched.core import configuration_checks
 from evsched.core.placement_rules import is_pattern, pattern_problem
 
 
@@ -438,7 +438,9 @@ def spec(**root: object) -> YunikornSpec:
 )
 def test_what_only_an_event_can_say(configuration, expected):
     """Rules that no file can break are kept by configurations in events too."""
-    assert any(expected in problem.message for problem in rules.problems(configuration))
+    assert any(
+        expected in problem.message for problem in configuration_checks.problems(configuration)
+    )
 
 
 def test_hostile_tree_is_not_followed():
@@ -446,28 +448,34 @@ def test_hostile_tree_is_not_followed():
     deep = QueueSpec(name="a")
     for _ in range(5_000):
         deep = QueueSpec(name="a", parent=True, queues=(deep,))
-    (problem,) = rules.problems(spec(queues=(deep,)))
+    (problem,) = configuration_checks.problems(spec(queues=(deep,)))
     assert "too deep or one too many" in problem.message
-    (problem,) = rules.problems(spec(queues=tuple(QueueSpec(name=f"q{i}") for i in range(20_001))))
+    (problem,) = configuration_checks.problems(
+        spec(queues=tuple(QueueSpec(name=f"q{i}") for i in range(20_001)))
+    )
     assert "too deep or one too many" in problem.message
 
 
 def test_problems_are_cut():
     """At most a hundred are told."""
     assert (
-        len(rules.problems(spec(queues=tuple(QueueSpec(name="A") for _ in range(500)))))
-        == rules.MAX_PROBLEMS
+        len(
+            configuration_checks.problems(
+                spec(queues=tuple(QueueSpec(name="A") for _ in range(500)))
+            )
+        )
+        == configuration_checks.MAX_PROBLEMS
     )
 
 
 def test_only_a_file_is_refused_for_an_equal_maximum():
     """A configuration given directly is followed: what is guaranteed is safe anyway."""
     equal = spec(guaranteed={"vcore": 1}, maximum={"vcore": 1}, quota_preemption_delay_ms=1)
-    assert rules.problems(equal) == ()
-    (problem,) = rules.file_problems(equal)
+    assert configuration_checks.problems(equal) == ()
+    (problem,) = configuration_checks.file_problems(equal)
     assert (problem.advisory, problem.path) == (True, "queue root resources.max.vcore")
 
 
 def test_limits_of_events_are_judged():
     """Limits of an event's configuration keep the same rules."""
-    assert rules.problems(spec(limits=(LimitSpec(users=("a",)),)))
+    assert configuration_checks.problems(spec(limits=(LimitSpec(users=("a",)),)))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from events.configuration import LimitSpec, QueueSpec, YunikornSpec
-from evsched.core import rules
+from evsched.core import configuration_checks
 from evsched.core.engine import Engine
 from evsched.core.workloads import Allocation
 from evsched.core.yunikorn import waiting
@@ -57,7 +57,7 @@ GROUPS = (
 
 def configuration(draw: Random) -> YunikornSpec:
     """Return a valid tree of five leaves on three levels with random limits and properties."""
-    while rules.problems(spec := some_configuration(draw)):
+    while configuration_checks.problems(spec := some_configuration(draw)):
         pass
     return spec
 

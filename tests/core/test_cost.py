@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from events.configuration import QueueSpec, YunikornSpec
-from evsched.core.rules import problems
+from evsched.core.configuration_checks import problems
 from tests.core.small import ask, engine, node, preemptions, queue, run_until, running, step
 
 HOURS = 3600
