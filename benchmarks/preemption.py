@@ -35,10 +35,10 @@ from events.vocabulary import (
 )
 from evsched.core.engine import Engine
 from evsched.core.step import Step
-from evsched.core.victims import VictimIndex
 from evsched.core.workloads import Ask
 from evsched.core.yunikorn.cost import COSTS
 from evsched.core.yunikorn.guarantee import Failure, Plan, find_plan
+from evsched.core.yunikorn.victims import VictimIndex
 from replays.scenarios.scenario import parse_scenario
 from replays.scenarios.staging import Staging
 

@@ -23,11 +23,12 @@ from events.vocabulary import (
     ApplicationSubmitted,
     AskSubmitted,
 )
-from evsched.core import snapshot, victims
-from evsched.core.columns import columns_of
+from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.state import State
+from evsched.core.yunikorn import victims
 from evsched.core.yunikorn.allocation import order_of
+from evsched.core.yunikorn.columns import columns_of
 from evsched.core.yunikorn.cost import named
 
 NODES = 5000

@@ -3,7 +3,7 @@
 The difference is made from the two configurations and, where there is one, from the state that the
 new one would meet: what is there to be enforced, held up or left above a limit depends on what
 runs. Nothing is decided here a second time: the new configuration is installed in a copy of the
-state, the leader's own checks say whether it would be refused, and `evsched.core.yunikorn.quota`
+state, the leader's own checks say whether it would be refused, and `evsched.core.quota.enforcement`
 says what happens to timers.
 """
 
@@ -20,11 +20,12 @@ from evsched.config.difference_fields import fields_of
 from evsched.core import snapshot, trees, validation
 from evsched.core.quantity import format_amount
 from evsched.core.queues import Queue
+from evsched.core.quota import enforcement as quota
+from evsched.core.quota import timers as quota_timers
+from evsched.core.quota.targets import over
 from evsched.core.state import State
 from evsched.core.workloads import Ask
-from evsched.core.yunikorn import quota, quota_timers
 from evsched.core.yunikorn.limits import held_in
-from evsched.core.yunikorn.quota_targets import over
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,9 @@ about one that is accepted. All are pure functions of the configuration.
 from __future__ import annotations
 
 from events.configuration import Configuration, KueueSpec
+from evsched.core.kueue.quota_rules import quota_problems, quota_remarks
 from evsched.core.problem import Problem
-from evsched.core.queue_rules import queue_problems
-from evsched.core.quota_rules import quota_problems, quota_remarks
+from evsched.core.yunikorn.queue_rules import queue_problems
 
 MAX_PROBLEMS = 100
 """So many are told; who has more has them after the first hundred are mended."""

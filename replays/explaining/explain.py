@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from events.configuration import KueueSpec
 from evsched.core import snapshot
-from evsched.core.columns import NodeColumns
 from evsched.core.engine import Engine
 from evsched.core.quantity import format_amount
 from evsched.core.settings import BACKOFF
 from evsched.core.step import Step as CoreStep
+from evsched.core.yunikorn.columns import NodeColumns
 from replays.explaining.kueue import FairShare, FlavorLook, QuotaLevel, look
 from replays.explaining.notebook import Note, Notebook
 from replays.explaining.wording import YES

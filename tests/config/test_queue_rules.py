@@ -9,7 +9,7 @@ import pytest
 from events.configuration import LimitSpec, QueueSpec, TemplateSpec, YunikornSpec
 from evsched.config import ConfigurationError, load_texts
 from evsched.core import configuration_checks
-from evsched.core.placement_rules import is_pattern, pattern_problem
+from evsched.core.yunikorn.placement_rules import is_pattern, pattern_problem
 
 
 def below_root(queues: str, partition: str = "") -> str:

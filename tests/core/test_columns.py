@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from events import vocabulary as v
 from events.configuration import QueueSpec, YunikornSpec
-from evsched.core.columns import FULL, NodeColumns, columns_of
 from evsched.core.engine import Engine
 from evsched.core.workloads import Node
+from evsched.core.yunikorn.columns import FULL, NodeColumns, columns_of
 from tests.examples import examples
 
 START = 1_767_225_600_000

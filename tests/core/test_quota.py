@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from events import vocabulary as v
 from events.configuration import QueueSpec, TemplateSpec
-from evsched.core.yunikorn import quota_timers
-from evsched.core.yunikorn.quota_timers import Rule
+from evsched.core.quota import timers as quota_timers
+from evsched.core.quota.timers import Rule
 from tests.core.quota_clusters import START, Cluster, partition, pod, pods, queue
 
 G = 10**9
@@ -95,7 +95,7 @@ G = 10**9
     ],
 )
 def test_what_a_change_does_to_the_timer(old, new, armed, delay_ms):
-    """The table of `quota_timers`: a delay starts from zero, None cancels, ... leaves the timer as it is."""
+    """The table of `evsched.core.quota.timers`: a delay starts from zero, None cancels, ... leaves the timer as it is."""
     found = quota_timers.change(old, new, armed=armed)
     assert (... if found is None else found.delay_ms) == delay_ms
 

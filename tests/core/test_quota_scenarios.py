@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest import mock
 
 from evsched.core import snapshot
-from evsched.core.yunikorn import quota_plan
+from evsched.core.quota import plan as quota_plan
 from replays.scenarios.scenario import read_scenario
 from replays.scenarios.simulate import Simulation
 from tests.core.quota_clusters import judge

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from events import vocabulary as v
 from evsched.core.engine import Engine
+from evsched.core.quota import plan as quota_plan
+from evsched.core.quota import victims as quota_victims
+from evsched.core.quota.targets import over, releasable, shares
 from evsched.core.workloads import Allocation
-from evsched.core.yunikorn import quota_plan, quota_victims
-from evsched.core.yunikorn.quota_targets import over, releasable, shares
 from tests.core.quota_clusters import (
     START,
     Cluster,

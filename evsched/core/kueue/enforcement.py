@@ -1,6 +1,6 @@
 """Quota enforcement for ClusterQueues: after a nominal quota was lowered, and the delay has passed, usage comes down.
 
-Timers, delays and the choice of victims are those of `evsched.core.yunikorn.quota`, with the
+Timers, delays and the choice of victims are those of `evsched.core.quota.enforcement`, with the
 nominal quota in the place of the maximum. Usage above a nominal quota is not wrong in itself in a
 cohort, it is borrowed; so only what the tree cannot hold any more has to go: the smaller of what
 the queue uses above nominal and what its tree is short of. A queue without a cohort comes down to
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evsched.core.kueue.trial import Trial
-from evsched.core.yunikorn import quota
+from evsched.core.quota import enforcement as quota
 
 if TYPE_CHECKING:
     from evsched.core.queues import Queue

@@ -9,8 +9,9 @@ from events.configuration import KueueSpec
 from evsched.core.folding.applications import leaf_of
 from evsched.core.kueue import enforcement, fixed, stopping
 from evsched.core.kueue.admission import Run, is_due
+from evsched.core.quota import enforcement as quota
 from evsched.core.validation import Rejection, leaf_problem
-from evsched.core.yunikorn import application_placement, quota
+from evsched.core.yunikorn import application_placement
 
 if TYPE_CHECKING:
     from evsched.core.queues import Queue

@@ -20,8 +20,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from events import vocabulary as v
-from evsched.core.columns import FEW, NodeColumns, columns_of
 from evsched.core.yunikorn import limits
+from evsched.core.yunikorn.columns import FEW, NodeColumns, columns_of
 from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:

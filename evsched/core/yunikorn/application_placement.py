@@ -27,12 +27,12 @@ from typing import NamedTuple
 
 from events import vocabulary as v
 from events.configuration import FilterSpec, PlacementRuleSpec, YunikornSpec
-from evsched.core.placement_rules import is_pattern
 from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.validation import Rejection
 from evsched.core.yunikorn.access import may_submit
+from evsched.core.yunikorn.placement_rules import is_pattern
 
 DEFAULT_RULES = (PlacementRuleSpec(name="provided"),)
 MAX_DEPTH = 32

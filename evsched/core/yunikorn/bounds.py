@@ -1,6 +1,6 @@
 """What preemption would cost an ask at least, on all nodes at once.
 
-Everything here is a sum, a maximum or a comparison over the columns of `evsched.core.victims`. It
+Everything here is a sum, a maximum or a comparison over the columns of `evsched.core.yunikorn.victims`. It
 rules nodes out and puts the others into an order; it never decides. What it says of a node is a
 bound: no plan there has fewer victims, or costs less. Law 2 counts only as far as one victim alone
 would break it, and whether victims fit together is left to the search.
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evsched.core import victims as index_module
 from evsched.core.queues import Queue
 from evsched.core.state import State
-from evsched.core.victims import Bools, Longs, VictimIndex
 from evsched.core.yunikorn import laws
+from evsched.core.yunikorn import victims as index_module
 from evsched.core.yunikorn.laws import Asker
+from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex
 
 MOST = 2**53
 """No allocation holds more of a type."""

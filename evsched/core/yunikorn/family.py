@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from events.configuration import YunikornSpec
+from evsched.core.quota import enforcement as quota
 from evsched.core.timers import PAUSE
-from evsched.core.yunikorn import allocation, application_placement, pauses, preemption, quota
+from evsched.core.yunikorn import allocation, application_placement, pauses, preemption
 
 if TYPE_CHECKING:
     from evsched.core.queues import Queue

@@ -1,6 +1,6 @@
 """Preemption for guarantees: the cheapest lawful plan for one ask (seed preemption_design).
 
-First the columns of `evsched.core.victims` say, for all nodes at once, which of them could make
+First the columns of `evsched.core.yunikorn.victims` say, for all nodes at once, which of them could make
 room and what that would cost at least; then the nodes are searched exactly, the most promising
 first, until no other can be cheaper. Plans without opted-out victims and originators are looked for
 on all nodes before any other (law 1), then those with originators, then the rest.
@@ -16,16 +16,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from evsched.core import victims as index_module
 from evsched.core.queues import Queue
 from evsched.core.state import State
-from evsched.core.victims import Bools, Longs, VictimIndex
 from evsched.core.workloads import Allocation, Ask
 from evsched.core.yunikorn import laws
+from evsched.core.yunikorn import victims as index_module
 from evsched.core.yunikorn.bounds import LEVELS, Eligible, Outlook, Similar, by_bound
 from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.laws import Asker
 from evsched.core.yunikorn.search import NODE_BUDGET, Candidate, Found, cheapest
+from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex
 
 ASK_BUDGET = 50_000
 """Most candidates that are looked at for one ask, over all nodes. A plan found until then is still

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from events.configuration import YunikornSpec
+from evsched.core.quota.enforcement import LAST_MOMENT
 from evsched.core.yunikorn import allocation
-from evsched.core.yunikorn.quota import LAST_MOMENT
 from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The plan of one quota enforcement: whom to tell to go so that a queue comes down to its maximum (quota_enforcement).
 
 A leaf's target is taken from its candidates in the seed's order. A parent's is shared out among its
-children (`quota_targets`) and taken from each in the same way, down to the leaves; what a child
+children (`evsched.core.quota.targets`) and taken from each in the same way, down to the leaves; what a child
 cannot give is offered to the others until nothing moves.
 
 The last victim of each leaf may hold more than what was left of the target ("preempted to free up
@@ -18,8 +18,8 @@ from __future__ import annotations
 from heapq import merge
 from typing import TYPE_CHECKING, NamedTuple
 
-from evsched.core.yunikorn.quota_targets import releasable, shares
-from evsched.core.yunikorn.quota_victims import Leaf, candidate_order
+from evsched.core.quota.targets import releasable, shares
+from evsched.core.quota.victims import Leaf, candidate_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

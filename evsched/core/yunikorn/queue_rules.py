@@ -1,7 +1,7 @@
 """The rules of a partition of queues.yaml: the tree, its resources, its access lists and templates.
 
-Limits of users and groups are judged in `evsched.core.limit_rules`, placement rules in
-`evsched.core.placement_rules`.
+Limits of users and groups are judged in `evsched.core.yunikorn.limit_rules`, placement rules in
+`evsched.core.yunikorn.placement_rules`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from events.configuration import MAX_AMOUNT, Amounts, QueueSpec, YunikornSpec
-from evsched.core.limit_rules import limit_problems
-from evsched.core.placement_rules import placement_problems
 from evsched.core.problem import Problem
 from evsched.core.quantity import MAX_INT64, format_amount
 from evsched.core.settings import QueueSettings, resolve
 from evsched.core.yunikorn.cost import COSTS
+from evsched.core.yunikorn.limit_rules import limit_problems
+from evsched.core.yunikorn.placement_rules import placement_problems
 
 MAX_QUEUE_DEPTH = 32
 """Queues below queues, root included."""

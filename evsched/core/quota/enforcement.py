@@ -1,8 +1,8 @@
 """Quota enforcement: usage above a lowered maximum is preempted after a delay (seed quota_enforcement).
 
-The way of one change: `after_configuration` arms a timer by the table of `quota_timers`; the timer
+The way of one change: `after_configuration` arms a timer by the table of `evsched.core.quota.timers`; the timer
 is state, so a restart loses nothing of it (the seed's "Impact of Restart" describes a scheduler
-that forgets; this one does not). When it fires, `enforce` makes a `quota_plan.Plan` and decides
+that forgets; this one does not). When it fires, `enforce` makes a `evsched.core.quota.plan.Plan` and decides
 once: a QuotaPreemptionDecided with victims, or a QuotaPreemptionUnhelpful that says why nobody
 goes. There is no retry. While victims of an enforcement have not left, another one of the same
 queue is skipped.
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from events.configuration import YunikornSpec
-from evsched.core.yunikorn import quota_plan, quota_timers
-from evsched.core.yunikorn.quota_targets import over
+from evsched.core.quota import plan as quota_plan
+from evsched.core.quota import timers as quota_timers
+from evsched.core.quota.targets import over
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
