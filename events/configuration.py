@@ -4,8 +4,8 @@ Amounts are integers in base units: millicores for ``cpu`` and ``vcore``, bytes 
 ``ephemeral-storage``, pieces otherwise. ``None`` means that nothing was set, which is neither zero
 nor unlimited: an unset maximum does not limit, an unset guarantee guarantees nothing.
 
-Properties of a YuniKorn queue travel as they were written; `evsched.core.settings` gives them their
-meaning, for queues of the file and for dynamic queues alike.
+Properties of a YuniKorn queue travel as they were written; `evsched.core.yunikorn.settings` gives
+them their meaning, for queues of the file and for dynamic queues alike.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ from events.configuration import (
 from evsched.config.document import Node
 from evsched.config.places import Places
 from evsched.config.reading import Reader, get
-from evsched.core import settings
 from evsched.core.duration import DurationError, parse_duration_ms
 from evsched.core.quantity import QuantityError, parse_yunikorn
+from evsched.core.yunikorn import settings
 
 MAX_INT32 = 2**31 - 1
 MAX_INT53 = 2**53

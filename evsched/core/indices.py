@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from evsched.core.queues import Application
     from evsched.core.resources import Pairs
-    from evsched.core.workloads import Allocation, Application, Ask, Node
+    from evsched.core.workloads import Allocation, Ask, Node
 
 
 class Columns(Protocol):

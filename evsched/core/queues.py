@@ -1,4 +1,4 @@
-"""The queue tree: one model for both policy families.
+"""The queue tree and the applications in it: one model for all policy families.
 
 A YuniKorn queue and a Kueue ClusterQueue are leaves, parent queues and cohorts are inner nodes.
 Amounts are kept along the path to the root as events are applied; nothing is ever recomputed by a
@@ -8,9 +8,9 @@ scan. The sums here are plain; what a lending limit keeps back from a cohort is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from evsched.core.settings import QueueSettings
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,46 @@ if TYPE_CHECKING:
     from events.configuration import LimitSpec, TemplateSpec
     from evsched.core.kueue.model import Quota
     from evsched.core.resources import Pairs
-    from evsched.core.workloads import Application
+    from evsched.core.workloads import Allocation, Ask
+
+
+DEFAULT_PREEMPTION_DELAY_MS = 30_000
+DEFAULT_BACKOFF_DELAY_MS = 30_000
+
+PreemptionPolicy = Literal["default", "fence", "disabled"]
+SortPolicy = Literal["fifo", "fair", "stateaware"]
+
+
+class QueueSettings(Struct, frozen=True, kw_only=True, gc=False):
+    """The properties of one queue, resolved.
+
+    Attributes:
+        preemption_policy: ``fence``: tasks below preempt nobody outside; ``disabled``: nobody
+            preempts tasks of the queue.
+        preemption_delay_ms: How old an ask must be before it preempts; of meaning on a leaf only,
+            30 s elsewhere.
+        priority_fence: The priorities below are not seen above; the offset stands in their place.
+        priority_offset: Added to the priority on its way up, int32.
+        sort_priority: Priority comes before everything else in the order of queues and
+            applications.
+        sort_policy: The order of a leaf's applications; parents order their queues fairly, always.
+        quota_preemption_delay_ms: Time from a change of the maximum to its enforcement; 0: it is
+            not enforced.
+        backoff_asks: Unplaceable asks after which an application pauses; 0: never.
+        backoff_delay_ms: How long it pauses.
+        inherited: What queues below take over, as written.
+    """
+
+    preemption_policy: PreemptionPolicy = "default"
+    preemption_delay_ms: int = DEFAULT_PREEMPTION_DELAY_MS
+    priority_fence: bool = False
+    priority_offset: int = 0
+    sort_priority: bool = True
+    sort_policy: SortPolicy = "fair"
+    quota_preemption_delay_ms: int = 0
+    backoff_asks: int = 0
+    backoff_delay_ms: int = DEFAULT_BACKOFF_DELAY_MS
+    inherited: dict[str, str] = {}
 
 
 class Queue:
@@ -121,6 +160,54 @@ class Queue:
                 return queue
         message = f"queue {self.path}: shares no ancestor with {other.path}"
         raise LookupError(message)
+
+
+class Application:
+    """An application and what it has.
+
+    Attributes:
+        created: For FIFO order: the earliest creation of it, its asks and its allocations, gone
+            ones included; milliseconds.
+        seq: Of the event that brought it in; the last tie-break.
+        usage: By resource type index.
+        asks, allocations: By id.
+        running: How many allocations it has, also while none are counted (`evsched.core.tallies`).
+        closing: True when it goes with the last thing it has: it was removed, or came with its
+            first ask and no submission.
+        priorities: How many of its asks wait, by priority; the largest key is the seed's
+            ``askMaxPriority``.
+    """
+
+    __slots__ = (
+        "allocations", "asks", "closing", "created", "groups", "id", "leaf", "priorities", "running", "seq", "tags", "usage",
+        "user",
+    )  # fmt: skip
+
+    def __init__(  # noqa: PLR0913 - a record
+        self,
+        *,
+        id: str,  # noqa: A002
+        leaf: Queue,
+        user: str,
+        groups: tuple[str, ...],
+        created: int,
+        seq: int,
+        width: int,
+    ) -> None:
+        """Make an application without asks or allocations."""
+        self.id = id
+        self.leaf = leaf
+        self.user = user
+        self.groups = groups
+        self.tags: dict[str, str] = {}
+        self.created = created
+        self.seq = seq
+        self.usage = [0] * width
+        self.asks: dict[str, Ask] = {}
+        self.allocations: dict[str, Allocation] = {}
+        self.priorities: dict[int, int] = {}
+        self.running = 0
+        self.closing = False
 
 
 def use(leaf: Queue, pairs: Pairs) -> None:

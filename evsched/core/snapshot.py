@@ -14,10 +14,10 @@ import msgspec
 
 from events.configuration import Configuration, TemplateSpec
 from evsched.core import tallies, trees
-from evsched.core.queues import Queue
+from evsched.core.queues import Application, Queue
 from evsched.core.state import State
 from evsched.core.timers import PAUSE, Timer, Timers
-from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
+from evsched.core.workloads import Allocation, Ask, Node, Preemption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

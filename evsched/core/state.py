@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from events.configuration import Configuration, TemplateSpec
     from events.vocabulary import ApplicationSubmitted
     from evsched.core.indices import Columns, Limits, Order, Victims
+    from evsched.core.queues import Application
     from evsched.core.resources import Shape
-    from evsched.core.workloads import Allocation, Application, Ask, Node, Preemption
+    from evsched.core.workloads import Allocation, Ask, Node, Preemption
 
 REMEMBERED_PROPOSALS = 16_384
 """How many proposal ids are kept to recognise repetitions."""

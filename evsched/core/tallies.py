@@ -22,9 +22,10 @@ from evsched.core.workloads import Node
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from evsched.core.queues import Application
     from evsched.core.resources import Pairs
     from evsched.core.state import State
-    from evsched.core.workloads import Allocation, Application, Ask
+    from evsched.core.workloads import Allocation, Ask
 
 # ------------------------------------------------------------------------------ one thing at a time
 

@@ -14,7 +14,7 @@ from events.configuration import KueueSpec, QueueSpec, TemplateSpec
 from evsched.core import tallies
 from evsched.core.kueue.model import build_tree as build_kueue
 from evsched.core.queues import Queue
-from evsched.core.settings import resolve
+from evsched.core.yunikorn.settings import resolve
 
 if TYPE_CHECKING:
     from events.configuration import Configuration, YunikornSpec

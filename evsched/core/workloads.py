@@ -1,8 +1,8 @@
-"""What runs and what waits: nodes, applications, asks, allocations, preemptions under way.
+"""What runs and what waits: nodes, asks, allocations, preemptions under way.
 
 `Ask`, `Allocation` and `Preemption` hold plain values only (ids, numbers), so that they are at once
-the truth in memory and the record in a snapshot. `Node` and `Application` keep indices beside
-theirs.
+the truth in memory and the record in a snapshot. `Node` keeps indices beside its own, and so does
+`evsched.core.queues.Application`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from msgspec import Struct
 from events.vocabulary import PodSet
 
 if TYPE_CHECKING:
-    from evsched.core.queues import Queue
     from evsched.core.resources import Pairs, Shape
 
 
@@ -116,54 +115,6 @@ class Preemption(Struct, gc=False, kw_only=True):
     waiting_for: list[str]
     decided: int
     seq: int
-
-
-class Application:
-    """An application and what it has.
-
-    Attributes:
-        created: For FIFO order: the earliest creation of it, its asks and its allocations, gone
-            ones included; milliseconds.
-        seq: Of the event that brought it in; the last tie-break.
-        usage: By resource type index.
-        asks, allocations: By id.
-        running: How many allocations it has, also while none are counted (`evsched.core.tallies`).
-        closing: True when it goes with the last thing it has: it was removed, or came with its
-            first ask and no submission.
-        priorities: How many of its asks wait, by priority; the largest key is the seed's
-            ``askMaxPriority``.
-    """
-
-    __slots__ = (
-        "allocations", "asks", "closing", "created", "groups", "id", "leaf", "priorities", "running", "seq", "tags", "usage",
-        "user",
-    )  # fmt: skip
-
-    def __init__(  # noqa: PLR0913 - a record
-        self,
-        *,
-        id: str,  # noqa: A002
-        leaf: Queue,
-        user: str,
-        groups: tuple[str, ...],
-        created: int,
-        seq: int,
-        width: int,
-    ) -> None:
-        """Make an application without asks or allocations."""
-        self.id = id
-        self.leaf = leaf
-        self.user = user
-        self.groups = groups
-        self.tags: dict[str, str] = {}
-        self.created = created
-        self.seq = seq
-        self.usage = [0] * width
-        self.asks: dict[str, Ask] = {}
-        self.allocations: dict[str, Allocation] = {}
-        self.priorities: dict[int, int] = {}
-        self.running = 0
-        self.closing = False
 
 
 class Node:

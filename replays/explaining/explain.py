@@ -17,9 +17,9 @@ from events.configuration import KueueSpec
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.quantity import format_amount
-from evsched.core.settings import BACKOFF
 from evsched.core.step import Step as CoreStep
 from evsched.core.yunikorn.columns import NodeColumns
+from evsched.core.yunikorn.settings import BACKOFF
 from replays.explaining.kueue import FairShare, FlavorLook, QuotaLevel, look
 from replays.explaining.notebook import Note, Notebook
 from replays.explaining.wording import YES

@@ -11,9 +11,9 @@ from fractions import Fraction
 
 from events import vocabulary as v
 from events.configuration import YunikornSpec
-from evsched.core.queues import Queue
+from evsched.core.queues import Application, Queue
 from evsched.core.state import State
-from evsched.core.workloads import Allocation, Application, Ask, Node
+from evsched.core.workloads import Allocation, Ask, Node
 from evsched.core.yunikorn import limits
 
 

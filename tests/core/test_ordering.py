@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events.configuration import QueueSpec, YunikornSpec
-from evsched.core.queues import Queue
+from evsched.core.queues import Application, Queue
 from evsched.core.resources import ResourceTypes
-from evsched.core.settings import resolve
 from evsched.core.trees import build_yunikorn
-from evsched.core.workloads import Application, Ask
+from evsched.core.workloads import Ask
 from evsched.core.yunikorn.ordering import (
     MAX_PRIORITY,
     MIN_PRIORITY,
@@ -24,6 +23,7 @@ from evsched.core.yunikorn.ordering import (
     share,
     shown_priority,
 )
+from evsched.core.yunikorn.settings import resolve
 from evsched.core.yunikorn.standing import Standing, shift
 
 large = st.integers(1, 2**63 - 1)

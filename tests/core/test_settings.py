@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evsched.core import settings
-from evsched.core.settings import QueueSettings, resolve
+from evsched.core.yunikorn import settings
+from evsched.core.yunikorn.settings import QueueSettings, resolve
 
 ROOT = resolve({}, None, leaf=False)
 

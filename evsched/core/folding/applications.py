@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evsched.core.workloads import Application
+from evsched.core.queues import Application
 
 if TYPE_CHECKING:
     from events import vocabulary as v

@@ -14,8 +14,8 @@ from evsched.core.workloads import Ask
 
 if TYPE_CHECKING:
     from events import vocabulary as v
+    from evsched.core.queues import Application
     from evsched.core.state import State
-    from evsched.core.workloads import Application
 
 
 def ask_submitted(state: State, event: v.AskSubmitted) -> None:

@@ -16,8 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from events.configuration import ClusterQueueSpec, CohortSpec
-from evsched.core.queues import Queue
-from evsched.core.settings import QueueSettings
+from evsched.core.queues import Queue, QueueSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

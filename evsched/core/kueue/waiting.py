@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from evsched.core.kueue.stopping import held_local_queues
 
 if TYPE_CHECKING:
+    from evsched.core.queues import Application
     from evsched.core.state import State
-    from evsched.core.workloads import Application, Ask
+    from evsched.core.workloads import Ask
 
     Place = tuple[int, int, str, str]
 

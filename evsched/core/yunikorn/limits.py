@@ -26,10 +26,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from events.configuration import LimitSpec
-from evsched.core.queues import Queue
+from evsched.core.queues import Application, Queue
 from evsched.core.resources import Pairs
 from evsched.core.state import State
-from evsched.core.workloads import Application
 
 EVERYBODY = "*"
 

@@ -42,8 +42,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evsched.core.queues import Queue
-    from evsched.core.workloads import Application, Ask
+    from evsched.core.queues import Application, Queue
+    from evsched.core.workloads import Ask
 
 MIN_PRIORITY = -(2**31)
 MAX_PRIORITY = 2**31 - 1

@@ -30,10 +30,10 @@ from evsched.core.yunikorn import allocation
 from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:
+    from evsched.core.queues import Application
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
-    from evsched.core.workloads import Application
     from evsched.core.yunikorn.standing import Line
 
 

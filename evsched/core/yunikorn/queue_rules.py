@@ -14,10 +14,11 @@ from msgspec import Struct
 from events.configuration import MAX_AMOUNT, Amounts, QueueSpec, YunikornSpec
 from evsched.core.problem import Problem
 from evsched.core.quantity import MAX_INT64, format_amount
-from evsched.core.settings import QueueSettings, resolve
+from evsched.core.queues import QueueSettings
 from evsched.core.yunikorn.cost import COSTS
 from evsched.core.yunikorn.limit_rules import limit_problems
 from evsched.core.yunikorn.placement_rules import placement_problems
+from evsched.core.yunikorn.settings import resolve
 
 MAX_QUEUE_DEPTH = 32
 """Queues below queues, root included."""

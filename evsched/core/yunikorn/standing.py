@@ -18,9 +18,8 @@ from evsched.core.yunikorn.ordering import (
 )
 
 if TYPE_CHECKING:
-    from evsched.core.queues import Queue
+    from evsched.core.queues import Application, Queue
     from evsched.core.resources import Shape
-    from evsched.core.workloads import Application
 
 
 class Demand:

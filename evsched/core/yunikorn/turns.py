@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import attrgetter
 
-from evsched.core.queues import Queue
+from evsched.core.queues import Application, Queue
 from evsched.core.state import State
-from evsched.core.workloads import Application, Ask
+from evsched.core.workloads import Ask
 from evsched.core.yunikorn.guarantee import is_impatient
 from evsched.core.yunikorn.ordering import (
     AskKey,

@@ -34,9 +34,9 @@ from evsched.core.yunikorn.standing import Bin, Demand, Group, Line, Standing, s
 
 if TYPE_CHECKING:
     from evsched.core.indices import Columns
-    from evsched.core.queues import Queue
+    from evsched.core.queues import Application, Queue
     from evsched.core.state import State
-    from evsched.core.workloads import Application, Ask
+    from evsched.core.workloads import Ask
 
 
 FEWEST_SWEPT = 4096

@@ -2,16 +2,13 @@
 
 Properties travel as they were written; this module alone gives them their meaning, for the queues
 of a file and for dynamic queues alike. A queue takes over the properties of its parent unless it
-sets them itself. The exceptions are where the seeds want them:
+sets them itself, except where the seeds want it otherwise:
 
-=============================  ==========================================================================================
-``priority.policy``            never taken over, no effect on root (priority_scheduling, "Queue
-Configuration") ``priority.offset``            never taken over, no effect on root
-``application.sort.priority``  only ``disabled`` is taken over ``preemption.policy``          only
-``disabled`` is taken over; ``fence`` has no effect on root ``preemption.delay``           never
-taken over: on a queue that is no leaf it has no effect (preemption_design)
-=============================
-==========================================================================================
+- ``priority.policy`` and ``priority.offset`` are never taken over and have no effect on root
+  (priority_scheduling, "Queue Configuration");
+- of ``application.sort.priority`` only ``disabled`` is taken over;
+- of ``preemption.policy`` only ``disabled`` is taken over; ``fence`` has no effect on root;
+- ``preemption.delay`` is never taken over: it has an effect on a leaf alone (preemption_design).
 
 A key that is set wins over what the parent hands down even where its value is not understood; it
 then has its default.
@@ -21,11 +18,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Literal
-
-from msgspec import Struct
 
 from evsched.core.duration import DurationError, format_duration, parse_duration_ms
+from evsched.core.queues import (
+    DEFAULT_BACKOFF_DELAY_MS,
+    DEFAULT_PREEMPTION_DELAY_MS,
+    PreemptionPolicy,
+    QueueSettings,
+    SortPolicy,
+)
 
 PREEMPTION_POLICY = "preemption.policy"
 PREEMPTION_DELAY = "preemption.delay"
@@ -50,49 +51,12 @@ KEYS = (
 )
 """All properties that have a meaning."""
 
-DEFAULT_PREEMPTION_DELAY_MS = 30_000
-DEFAULT_BACKOFF_DELAY_MS = 30_000
 LARGE_OFFSET = 999_999_999
 """Beyond this an offset lifts ordinary tasks above the system's own priority classes."""
 
 _MAX_DIGITS = 20
 _INT32 = re.compile(r"[+-]?[0-9]{1,20}")
 _UINT = re.compile(r"[0-9]{1,20}")
-
-PreemptionPolicy = Literal["default", "fence", "disabled"]
-SortPolicy = Literal["fifo", "fair", "stateaware"]
-
-
-class QueueSettings(Struct, frozen=True, kw_only=True, gc=False):
-    """The properties of one queue, resolved.
-
-    Attributes:
-        preemption_policy: ``fence``: tasks below preempt nobody outside; ``disabled``: nobody
-            preempts tasks of the queue.
-        preemption_delay_ms: How old an ask must be before it preempts; of meaning on a leaf only,
-            30 s elsewhere.
-        priority_fence: The priorities below are not seen above; the offset stands in their place.
-        priority_offset: Added to the priority on its way up, int32.
-        sort_priority: Priority comes before everything else in the order of queues and
-            applications.
-        sort_policy: The order of a leaf's applications; parents order their queues fairly, always.
-        quota_preemption_delay_ms: Time from a change of the maximum to its enforcement; 0: it is
-            not enforced.
-        backoff_asks: Unplaceable asks after which an application pauses; 0: never.
-        backoff_delay_ms: How long it pauses.
-        inherited: What queues below take over, as written.
-    """
-
-    preemption_policy: PreemptionPolicy = "default"
-    preemption_delay_ms: int = DEFAULT_PREEMPTION_DELAY_MS
-    priority_fence: bool = False
-    priority_offset: int = 0
-    sort_priority: bool = True
-    sort_policy: SortPolicy = "fair"
-    quota_preemption_delay_ms: int = 0
-    backoff_asks: int = 0
-    backoff_delay_ms: int = DEFAULT_BACKOFF_DELAY_MS
-    inherited: dict[str, str] = {}
 
 
 def resolve(
