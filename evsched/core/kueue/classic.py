@@ -68,8 +68,7 @@ def attempts(trial: Trial, wanted: Wanted, sources: Sources) -> tuple[bool, ...]
     if not sources.advantaged and not sources.plain:
         return (True,)
     if wanted.spec.borrow_within_cohort == "Never":
-        usage, nominal = trial.usage(wanted.queue), wanted.queue.nominal
-        if any(usage.get(index, 0) >= nominal.get(index, 0) for index in wanted.contested):
+        if _at_nominal(trial, wanted):
             return (True,)
         if not sources.advantaged:
             return (False, True)
@@ -80,7 +79,7 @@ def attempts(trial: Trial, wanted: Wanted, sources: Sources) -> tuple[bool, ...]
 
 
 def collect(trial: Trial, wanted: Wanted) -> Sources:
-    """Find the groups that hold at least one candidate."""
+    """Find the groups that hold at least one usable candidate."""
     own = [
         group
         for group in wanted.groups(trial, wanted.queue)
@@ -90,26 +89,61 @@ def collect(trial: Trial, wanted: Wanted) -> Sources:
     if not wanted.reclaims:
         return sources
     advantage = _advantages(trial, wanted)
+    plain_helps = _plain_helps(trial, wanted, own)
+    if not plain_helps and not any(advantage.values()):
+        return sources
     limit, contested = wanted.reclaim_limit, wanted.contested
-    within: dict[Quota, bool] = {}
+    meetings: dict[Quota, Quota | None] = {}
     for queue in trial.borrowers(wanted.queue.top, contested):
-        if queue is wanted.queue:
+        parent = queue.parent
+        if queue is wanted.queue or parent is None:
             continue
-        node = queue.parent
-        while node is not None and node not in advantage:
-            found = within.get(node)
-            if found is None:
-                found = within[node] = not trial.above(node, contested)
-            if found:
-                break
-            node = node.parent
-        if node is None or node not in advantage:
+        if parent in meetings:
+            meeting = meetings[parent]
+        else:
+            meeting = meetings[parent] = _meeting(trial, parent, advantage, contested)
+        if meeting is None or not (plain_helps or advantage[meeting]):
             continue
-        kind = sources.advantaged if advantage[node] else sources.plain
+        kind = sources.advantaged if advantage[meeting] else sources.plain
         for group in wanted.groups(trial, queue):
             if _first(group.staying, limit) or _first(group.leaving, limit):
-                kind.append(Source(group, queue, node))
+                kind.append(Source(group, queue, meeting))
     return sources
+
+
+def _plain_helps(trial: Trial, wanted: Wanted, own: list[Group]) -> bool:
+    """Tell whether a plain candidate can be of any use; most asks of a full tree are answered by this alone.
+
+    Under ``borrowWithinCohort: Never`` plain candidates are usable without borrowing alone. The
+    request then has to fit into the queue's nominal quota, and only workloads of the queue itself
+    make room there.
+    """
+    if wanted.spec.borrow_within_cohort != "Never":
+        return True
+    if _at_nominal(trial, wanted):
+        return False
+    usage, nominal = trial.usage(wanted.queue), wanted.queue.nominal
+    return bool(own) or all(
+        usage.get(index, 0) + amount <= nominal.get(index, 0) for index, amount in wanted.request
+    )
+
+
+def _at_nominal(trial: Trial, wanted: Wanted) -> bool:
+    """Tell whether the ask's queue uses all of its nominal quota of something contested."""
+    usage, nominal = trial.usage(wanted.queue), wanted.queue.nominal
+    return any(usage.get(index, 0) >= nominal.get(index, 0) for index in wanted.contested)
+
+
+def _meeting(
+    trial: Trial, cohort: Quota, advantage: dict[Quota, bool], contested: tuple[int, ...]
+) -> Quota | None:
+    """Return the lowest cohort above both queues; None when a cohort below it is within its quota, which spares all in it."""
+    node: Quota | None = cohort
+    while node is not None and node not in advantage:
+        if not trial.above(node, contested):
+            return None
+        node = node.parent
+    return node
 
 
 def _first(entries: list[Entry], limit: int | None) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from evsched.core.kueue.flavors import FIT, NO_FIT, Assigner, Assignment, PodSetWish
 from evsched.core.kueue.model import quota_of
 from evsched.core.kueue.trial import Trial
+from evsched.core.kueue.wanted import put_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -78,7 +79,9 @@ class Cycle:
         self._state = state
         self._searcher = searcher
         self._trial = Trial()
-        self._taken: dict[str, Target] = {}
+        # The same picture, with the victims of all who were handled gone. Kept beside the other one,
+        # so that a nominee pays for its own victims and not for those of everybody before it.
+        self._after = Trial()
         self.order: list[Nominee] = []
 
     # ----------------------------------------------------------------------------------- nomination
@@ -88,21 +91,22 @@ class Cycle:
         found = []
         for ask in heads:
             queue = quota_of(self._state.queues[ask.queue])
-            found.append(Nominee(ask, queue, *self._assign(ask, queue)))
+            found.append(Nominee(ask, queue, *self._assign(self._trial, ask, queue)))
         return found
 
     def _assign(
-        self, ask: Ask, queue: Quota, keep: Sequence[Mapping[str, str]] | None = None
+        self,
+        trial: Trial,
+        ask: Ask,
+        queue: Quota,
+        keep: Sequence[Mapping[str, str]] | None = None,
     ) -> tuple[Assignment, list[Target]]:
         resources = self._state.types.shapes[ask.shape].resources
-        assignment = Assigner(self._searcher, self._trial, ask, queue).assign(
-            wishes(ask, resources, keep)
-        )
+        assigner = Assigner(self._searcher, trial, ask, queue)
+        assignment = assigner.assign(wishes(ask, resources, keep))
         if assignment.mode in (FIT, NO_FIT):
             return assignment, []
-        return assignment, self._searcher.search(
-            self._trial, ask, queue, assignment.usage, assignment.contested
-        )
+        return assignment, assigner.targets(assignment)
 
     # ------------------------------------------------------------------------------------- handling
 
@@ -128,32 +132,36 @@ class Cycle:
             if not self._recompute(nominee):
                 return "overlap"
             if nominee.assignment.mode == FIT:
-                self._trial.add(nominee.queue, nominee.assignment.usage.items())
+                self._use(nominee.queue, nominee.assignment.usage.items())
                 return "deferred"
         if nominee.assignment.mode != FIT and not nominee.targets:
             self._reserve(nominee)
             return "no-victims"
         if not self._fits(nominee):
             return "crowded-out"
-        self._taken.update((target.allocation.id, target) for target in nominee.targets)
-        self._trial.add(nominee.queue, nominee.assignment.usage.items())
+        self._take(nominee.targets)
+        self._use(nominee.queue, nominee.assignment.usage.items())
         return "admit" if nominee.assignment.mode == FIT else "preempt"
 
     def _overlaps(self, targets: list[Target]) -> bool:
-        return any(target.allocation.id in self._taken for target in targets)
+        gone = self._after.gone
+        return any(target.allocation.id in gone.get(target.queue, ()) for target in targets)
+
+    def _use(self, queue: Quota, amounts: Iterable[tuple[int, int]]) -> None:
+        pairs = tuple(amounts)
+        self._trial.add(queue, pairs)
+        self._after.add(queue, pairs)
+
+    def _take(self, targets: Iterable[Target]) -> None:
+        for target in targets:
+            self._after.remove(target.queue, target.pairs)
+            self._after.gone.setdefault(target.queue, {})[target.allocation.id] = None
 
     def _recompute(self, nominee: Nominee) -> bool:
         """Search anew with the victims of the cycle gone and the flavors as nominated; tell whether that found a way."""
-        trial, taken = self._trial, self._taken.values()
-        for target in taken:
-            trial.remove(target.queue, target.pairs)
-            trial.gone[target.allocation.id] = target.queue
         nominee.assignment, nominee.targets = self._assign(
-            nominee.ask, nominee.queue, nominee.assignment.flavors
+            self._after, nominee.ask, nominee.queue, nominee.assignment.flavors
         )
-        trial.gone.clear()
-        for target in taken:
-            trial.add(target.queue, target.pairs)
         return nominee.assignment.mode == FIT or bool(nominee.targets)
 
     def _reserve(self, nominee: Nominee) -> None:
@@ -171,17 +179,15 @@ class Cycle:
                 kept.append((index, max(0, min(amount, rest + queue.borrowing[index]))))
             else:
                 kept.append((index, amount))
-        self._trial.add(queue, kept)
+        self._use(queue, kept)
 
     def _fits(self, nominee: Nominee) -> bool:
         """Tell whether a nominee fits when its victims and those of all before it are gone."""
-        trial = self._trial
-        going = [*self._taken.values(), *nominee.targets]
-        for target in going:
+        trial = self._after
+        for target in nominee.targets:
             trial.remove(target.queue, target.pairs)
         fits = trial.fits(nominee.queue, nominee.assignment.usage.items())
-        for target in going:
-            trial.add(target.queue, target.pairs)
+        put_back(trial, nominee.targets)
         return fits
 
     @property

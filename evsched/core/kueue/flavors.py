@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evsched.core.kueue.model import FlavorGroup, Quota
     from evsched.core.kueue.search import Searcher
     from evsched.core.kueue.trial import Trial
+    from evsched.core.kueue.wanted import Target
     from evsched.core.workloads import Ask
 
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
@@ -92,6 +93,7 @@ class Assigner:
         self.contested: dict[int, None] = {}
         self.level = 0
         self.mode = FIT
+        self._searched: dict[tuple[int, int], list[Target]] = {}
 
     def assign(self, podsets: tuple[PodSetWish, ...]) -> Assignment:
         """Return the best flavors for all podsets; the second podset sees what the first one takes."""
@@ -108,6 +110,21 @@ class Assigner:
             )
         return Assignment(
             self.mode, self.level, tuple(flavors), self.usage, tuple(self.contested), reason
+        )
+
+    def targets(self, assignment: Assignment) -> list[Target]:
+        """Return the victims for all that an assignment uses; none when none help or none may be taken.
+
+        An ask for one (flavor, resource) was searched for when that flavor was tried: the question
+        is the same, on the same picture, so the answer is. A tracer hears of the whole all the same.
+        """
+        if self.searcher.tracer is None and len(assignment.usage) == 1:
+            ((index, amount),) = assignment.usage.items()
+            found = self._searched.get((index, amount))
+            if found is not None and assignment.contested == (index,):
+                return found
+        return self.searcher.search(
+            self.trial, self.ask, self.queue, assignment.usage, assignment.contested
         )
 
     def _named(self, index: int) -> str:
@@ -217,6 +234,7 @@ class Assigner:
         targets = self.searcher.search(
             trial, self.ask, queue, {index: amount}, (index,), quiet=True
         )
+        self._searched[index, amount] = targets
         if not targets:
             return Rank(NO_CANDIDATES, level)
         for target in targets:

@@ -55,11 +55,12 @@ class Wanted(NamedTuple):
     def groups(self, trial: Trial, queue: Quota) -> Iterator[Group]:
         """Yield the groups of a queue whose workloads use something contested, without those that are gone from the trial."""
         contested = self.contested
+        gone = trial.gone.get(queue)
         for group in self.candidates.groups(queue):
             types = group.types
             for index in contested:
                 if index in types:
-                    yield group.without(trial.gone) if queue in trial.gone.values() else group
+                    yield group if gone is None else group.without(gone)
                     break
 
     def target(self, entry: Entry, queue: Quota, reason: str) -> Target:
