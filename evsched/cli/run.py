@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from events.errors import StreamError
+from events.errors import LogDamaged, StreamError
 from events.streams import open_streams
-from evsched.cli.answers import DONE, MISUSE, UNREACHABLE, CommandError
+from evsched.cli.answers import CRASHED, DONE, MISUSE, UNREACHABLE, CommandError
 from evsched.cli.interrupts import heeding
 from evsched.cli.logs import Reach, as_command_error, data_directory
 from evsched.service.assignment import assignment_for, partitions_of
@@ -46,8 +46,9 @@ async def run(  # noqa: PLR0913 - the options of a command
     Any number of processes may run on one log. Each cluster partition has one leader; the others
     stand by with a warm state. On Kafka the partitions are spread over the processes by a consumer
     group. SIGTERM and Ctrl-C end it in order, so that another leads at once; SIGKILL does no harm
-    either. It goes on by itself when a broker was away. A damaged log is left alone, and the
-    process ends with code 3 when none is left.
+    either. It goes on by itself when a broker was away. A damaged log is left alone, and so is a
+    cluster partition in which evsched itself fails again and again; the others go on. The process
+    ends when none is left, with code 3 or 70.
 
     **Examples**
 
@@ -95,7 +96,15 @@ async def run(  # noqa: PLR0913 - the options of a command
             await _serve(service)
     except StreamError as error:
         raise as_command_error(error) from error
-    return UNREACHABLE if service.damaged else DONE
+    return _code(service)
+
+
+def _code(service: Service) -> int:
+    """Return the exit code: that of a fault of our own goes before that of a damaged log."""
+    failures = [member.failure for member in service.failed]
+    if all(isinstance(one, LogDamaged) for one in failures):
+        return UNREACHABLE if failures else DONE
+    return CRASHED
 
 
 async def _prepare(

@@ -4,20 +4,25 @@ The leader sleeps until a proposal comes or something is due, whichever is first
 inbox when the term began is taken without deciding: nothing is decided on a picture that is known
 to be stale. Whatever goes wrong in a write ends the term, because the state has taken a step that
 may not be in the log; whoever called throws it away.
+
+A step that may be long is taken by a thread. The event loop goes on meanwhile, so the signs of life
+of this leader, and the other cluster partitions of this process, do not wait for its end. The turn
+does wait, so nothing else touches the state while the thread has it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 
 import structlog
 from msgspec import Struct
 
-from events.errors import StreamError
+from events.errors import LeadershipLost, StreamError
 from events.streams.leadership import Leadership
 from events.streams.protocols import Streams
-from events.vocabulary import Proposal
+from events.vocabulary import AnyEvent, Proposal
 from evsched.service.rebuilding import Snapshots, Warm
 from evsched.service.surroundings import Clock, RecordTime
 from evsched.service.vicinity import own_name
@@ -25,6 +30,8 @@ from evsched.service.vicinity import own_name
 LONG_STEP_S = 0.1
 """A step that takes longer is a reason to take fewer proposals at a time: while it is decided nobody gets an answer."""
 FEWEST = 16
+FEW = 100
+"""A step with so few asks and proposals is short. A thread would cost it up to 5 ms of waiting for the interpreter."""
 
 _log = structlog.get_logger(__name__)
 
@@ -61,8 +68,8 @@ class Term:
     Attributes:
         over: Set it to end the term after the step under way.
         torn: Whether the state may hold what the log does not, or the other way round: it is of no
-            use then once the term is
-        over.
+            use then once the term is over.
+        steps: How many were written.
     """
 
     def __init__(
@@ -71,6 +78,7 @@ class Term:
         """Begin with a fence that is in the log, and the state behind it."""
         self.over = asyncio.Event()
         self.torn = False
+        self.steps = 0
         self._streams = streams
         self._warm = warm
         self._leadership = leadership
@@ -135,7 +143,7 @@ class Term:
     ) -> None:
         self.torn = True
         begun = self._clock.elapsed()
-        events = self._warm.engine.step(now, proposals, decide=decide)
+        events = await self._decide(now, proposals, decide=decide)
         took = self._clock.elapsed() - begun
         self._batch = (
             max(FEWEST, self._batch // 2)
@@ -149,6 +157,7 @@ class Term:
             events, time=now, decided=decide, inbox_next=inbox_next
         )
         self.torn = False
+        self.steps += 1
         self._confirmed = self._clock.elapsed()
         _log.debug(
             "step",
@@ -160,6 +169,16 @@ class Term:
             decided=decide,
             took_s=took,
         )
+
+    async def _decide(
+        self, now: int, proposals: tuple[Proposal, ...], *, decide: bool
+    ) -> tuple[AnyEvent, ...]:
+        """Take the step: here when it is short, else by a thread, and wait for that."""
+        engine = self._warm.engine
+        work = partial(engine.step, now, proposals, decide=decide)
+        if len(engine.state.asks) + len(proposals) <= FEW:
+            return work()
+        return await asyncio.to_thread(work)
 
     def _wait(self) -> float:
         """Return how long to wait for proposals, seconds."""
@@ -178,8 +197,15 @@ class Term:
             self._confirmed = self._clock.elapsed()
 
     async def _beat(self) -> None:
-        """Give signs of life, and believe in them when they are seen to be kept."""
+        """Give signs of life, and believe in them when they are seen to be kept.
+
+        A leader in the middle of a long step does not read the log. The heartbeats of its successor
+        tell it that its own must end, or they would hide those.
+        """
         while not self.over.is_set():
+            last = await self._streams.log.last_heartbeat()
+            if last is not None and last.term > self._leadership.term:
+                raise LeadershipLost(self._leadership.term, last.term, last.leader)
             number = await self._give_beat()
             asked = self._clock.elapsed()
             kept = await self._streams.log.last_heartbeat()

@@ -4,8 +4,9 @@ A *standby* follows the log, so that its state is warm. It opens a term when nob
 when it is assigned to this partition (see `evsched.service.assignment`), otherwise when nobody who
 is did so for the lease. Whatever goes wrong ends in the same place: it stands by again, and where
 the state may hold a step that the log does not, it is thrown away first and built anew. There is no
-other error handling, because there needs to be none. A damaged log is the one thing that a member
-does not try again; it stops and says where.
+other error handling, because there needs to be none. A damaged log is not tried again: the member
+stops and says where. So does a fault of our own that comes back each time. Neither touches another
+cluster partition.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ from events.errors import LogDamaged, NotLeading, StreamError
 from events.streams.leadership import Leadership
 from events.streams.protocols import Streams
 from evsched.core.engine import Engine
+from evsched.service.faults import place_of
 from evsched.service.leading import Pace, Term
 from evsched.service.rebuilding import Snapshots, Warm
 from evsched.service.surroundings import Clock, surroundings
 from evsched.service.watching import Watch
 
 Role = Literal["starting", "standby", "leading", "stopped", "failed"]
+
+FAULTS = 5
+"""How often in a row a fault of our own is met before a member stops; a written step ends the row."""
 
 _log = structlog.get_logger(__name__)
 
@@ -37,7 +42,8 @@ class Member:
     Attributes:
         partition: Number of the cluster partition.
         role: What it does at present.
-        failure: Why it gave up; None while it goes on.
+        failure: Why it gave up: `LogDamaged`, or the exception of a fault of our own; None while it
+            goes on.
     """
 
     def __init__(
@@ -62,7 +68,7 @@ class Member:
         """
         self.partition = streams.log.partition
         self.role: Role = "starting"
-        self.failure: LogDamaged | None = None
+        self.failure: Exception | None = None
         self._streams = streams
         self._clock = clock
         self._pace = pace or Pace()
@@ -76,13 +82,17 @@ class Member:
         self._led_by_other = False
         self._stopping = asyncio.Event()
         self._retries = 0
-        self._log = _log.bind(log=streams.log.name)
+        self._faults = 0
+        self._log = _log.bind(log=streams.log.name, partition=self.partition)
 
     # -------------------------------------------------------------------------------------- outside
 
     @property
     def engine(self) -> Engine | None:
-        """The state as far as this process knows it; None while it is being built."""
+        """The state as far as this process knows it; None while it is being built.
+
+        While this process leads, a thread may be in the middle of a step.
+        """
         return None if self._warm is None else self._warm.engine
 
     @property
@@ -113,7 +123,7 @@ class Member:
             self._term.over.set()
 
     async def run(self) -> None:
-        """Follow and lead until stopped. Returns when stopped, or when the log turns out to be damaged (`failure`)."""
+        """Follow and lead until stopped. Returns then, or when it gave up (`failure`); raises nothing but a cancellation."""
         try:
             while not self._stopping.is_set():
                 await self._attempt()
@@ -136,12 +146,45 @@ class Member:
             self._log.warning("term over", reason=str(error))
         except StreamError as error:
             self._retries += 1
-            seconds = min(self._pace.retry * 2 ** (self._retries - 1), self._pace.retry_most)
+            seconds = self._patience(self._retries)
             self._log.warning(
                 "log not reached", error=type(error).__name__, reason=str(error), again_in_s=seconds
             )
             self.role = "starting"
             await self._pause(seconds)
+        except Exception as error:  # noqa: BLE001 - whatever it is, other partitions go on
+            await self._after_fault(error)
+
+    async def _after_fault(self, error: Exception) -> None:
+        """Throw the state away and try again later; give up when that did not help several times."""
+        self._faults += 1
+        facts = {**self._where(), "error": type(error).__name__, "cause": str(error)}
+        facts["place"] = place_of(error)
+        self._warm = None
+        if self._faults >= FAULTS:
+            self.failure = error
+            self._log.critical("partition given up", **facts)
+            return
+        seconds = self._patience(self._faults)
+        self._log.error("fault, trying again", **facts, again_in_s=seconds)
+        self.role = "starting"
+        await self._pause(seconds)
+
+    def _where(self) -> dict[str, object]:
+        """Return how far the log was read, for a message."""
+        if self._warm is None:
+            return {}
+        head = self._warm.reader.head
+        return {
+            "frame": head.frame,
+            "position": head.position,
+            "inbox_next": head.inbox_next,
+            "seq": head.next_seq - 1,
+        }
+
+    def _patience(self, attempt: int) -> float:
+        """Return how long to wait before another attempt, seconds; ``attempt`` counts from 1."""
+        return min(self._pace.retry * 2.0 ** (attempt - 1), self._pace.retry_most)
 
     async def _pause(self, seconds: float) -> None:
         """Return after this many seconds, or when stopped."""
@@ -238,5 +281,7 @@ class Member:
             self._watch.given_up(leadership.leader)
             if term.torn:
                 self._warm = None
+            if term.steps:
+                self._faults = 0
         self._log.info("resigned", term=leadership.term, frame=leadership.head.frame)
         self._snapshots.save(warm)

@@ -1,24 +1,28 @@
 """A process of the service: its members, one for each cluster partition, side by side in one event loop.
 
-A damaged log stops its own cluster partition and no other; the process ends when none is left to
-serve.
+A damaged log, or a fault of our own that comes back, stops its own cluster partition and no other.
+The process ends when none is left to serve.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
 import structlog
 
 from evsched.service.assignment import Assignment
+from evsched.service.faults import place_of
 from evsched.service.member import Member, Role
 
 LOOK_S = 0.2
 """How often the readiness file is brought up to date."""
+
+AGAIN_S = 3.0
+"""After how long work beside the members begins again when a fault ended it."""
 
 _log = structlog.get_logger(__name__)
 
@@ -62,8 +66,8 @@ class Service:
         return all(member.ready for member in self.members)
 
     @property
-    def damaged(self) -> tuple[Member, ...]:
-        """The members whose logs are damaged."""
+    def failed(self) -> tuple[Member, ...]:
+        """The members that gave up."""
         return tuple(member for member in self.members if member.failure is not None)
 
     def report(self) -> Report:
@@ -85,18 +89,32 @@ class Service:
             member.stop()
 
     async def run(self) -> None:
-        """Serve until stopped, or until every log turned out to be damaged."""
+        """Serve until stopped, or until every member gave up."""
+        members = [asyncio.create_task(member.run()) for member in self.members]
+        beside = [
+            asyncio.create_task(self._kept_up("assignment", self._assign)),
+            asyncio.create_task(self._kept_up("readiness", self._tell)),
+        ]
         try:
-            async with asyncio.TaskGroup() as group:
-                beside = [
-                    group.create_task(self._assignment.run(self._given_out)),
-                    group.create_task(self._tell()),
-                ]
-                await asyncio.gather(*(group.create_task(member.run()) for member in self.members))
-                for task in beside:
-                    task.cancel()
+            await asyncio.gather(*members)
         finally:
+            for task in (*members, *beside):
+                task.cancel()
+            await asyncio.gather(*members, *beside, return_exceptions=True)
             self._write(None)
+
+    async def _kept_up(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do some work for ever; a fault of our own in it is told, and it begins again."""
+        while True:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 - no partition need suffer from it
+                cause = f"{type(error).__name__}: {error}"
+                _log.error("fault, trying again", work=what, cause=cause, place=place_of(error))
+            await asyncio.sleep(AGAIN_S)
+
+    async def _assign(self) -> None:
+        await self._assignment.run(self._given_out)
 
     def _given_out(self, own: frozenset[int]) -> None:
         """Give up what belongs to another process now, so that it need not wait for the lease."""

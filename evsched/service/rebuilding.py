@@ -151,8 +151,8 @@ def _write(store: SnapshotStore, head: Head, data: bytes) -> None:
     """Write a snapshot; when that fails, an older one or the log serves."""
     try:
         store.save(Header(head=head, digest=hashlib.sha256(data).hexdigest()), data)
-    except OSError as error:
-        _log.warning("snapshot not written", frame=head.frame, reason=error.strerror)
+    except Exception as error:  # noqa: BLE001 - no snapshot is worth a leader
+        _log.warning("snapshot not written", frame=head.frame, reason=str(error))
 
 
 async def _log_id(log: EventLog) -> str:

@@ -47,6 +47,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Return seconds since the loop was made."""
         return self._now
 
+    def run_in_executor(self, executor, func, *args):
+        """Do at once what a thread is to do: in virtual time it takes none, and always comes in the same order."""
+        done = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - whoever waits gets it
+            done.set_exception(error)
+        return done
+
     def _pass(self, seconds: float) -> None:
         self._now += max(seconds, 0.0)
 
