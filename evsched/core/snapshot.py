@@ -1,135 +1,51 @@
-"""The state as one record: for digests and snapshots.
+"""Snapshots: the truth of a state as bytes, and a state made of them that decides as the first one would.
 
-The record holds the truth alone, in the order in which it came about, which is a function of the
-log; indices are rebuilt from it. Two readers of the same log get the same bytes, whatever their
-machine or hash seed.
+Beside the record (`evsched.core.record`) a snapshot keeps every order that a decision can see: that
+of the keys of its mappings (reservations, asks in flight, dynamic queues), as they came about in the
+log, and that of the queues that no configuration names. Indices and tallies are built anew.
 """
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from events.configuration import Configuration, TemplateSpec
 from evsched.core import tallies, trees
 from evsched.core.queues import Application, Queue
+from evsched.core.record import NodeRecord, StateRecord, record
 from evsched.core.state import State
-from evsched.core.timers import PAUSE, Timer, Timers
-from evsched.core.workloads import Allocation, Ask, Node, Preemption
+from evsched.core.timers import PAUSE, Timers
+from evsched.core.workloads import Node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-VERSION = 1
-"""Changes with the shape of the record; a snapshot of another version is not read but made anew."""
-
-
-class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What a snapshot keeps of a node."""
-
-    name: str
-    resources: dict[str, int]
-    labels: dict[str, str]
-    schedulable: bool
+VERSION = 2
+"""Of the bytes; a snapshot of another version is not read but made anew from the log."""
 
 
-class ApplicationRecord(msgspec.Struct, frozen=True, array_like=True):
-    """What a snapshot keeps of an application."""
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What a snapshot holds.
 
-    id: str
-    queue: str
-    user: str
-    groups: tuple[str, ...]
-    tags: dict[str, str]
-    created: int
-    seq: int
-    closing: bool
-
-
-class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The truth of a state."""
+    Attributes:
+        added: Paths of the queues that the configuration does not name (dynamic and draining
+            ones), in the order in which they came.
+    """
 
     version: int = VERSION
-    seq: int
-    term: int
-    leader: str
-    checkpoint_every: int
-    last_checkpoint: int
-    configuration: Configuration | None
-    types: list[str]
-    shapes: list[dict[str, int]]
-    nodes: list[NodeRecord]
-    dynamic: dict[str, bool]
-    templates: dict[str, TemplateSpec]
-    applications: list[ApplicationRecord]
-    asks: list[Ask]
-    allocations: list[Allocation]
-    preemptions: list[Preemption]
-    quota_runs: dict[str, list[str]]
-    leaving: list[tuple[int, list[str]]]
-    reservations: dict[str, str]
-    timers: list[Timer]
-    last_cycle: int
-    changed: bool
-    cycles: int
-    tried: dict[str, int]
-    stirred: list[str] = []
-    recent: tuple[str, ...]
+    state: StateRecord
+    added: list[str]
 
 
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
-_decoder = msgspec.msgpack.Decoder(StateRecord)
-
-
-def record(state: State) -> StateRecord:
-    """Return the truth of a state. It shares objects with the state: encode it before the next event is applied."""
-    return StateRecord(
-        seq=state.seq,
-        term=state.term,
-        leader=state.leader,
-        checkpoint_every=state.checkpoint_every,
-        last_checkpoint=state.last_checkpoint,
-        configuration=state.configuration,
-        types=state.types.names,
-        shapes=[shape.resources for shape in state.types.shapes],
-        nodes=[
-            NodeRecord(n.name, n.resources, n.labels, n.schedulable) for n in state.nodes.values()
-        ],
-        dynamic=state.dynamic,
-        templates=state.templates,
-        applications=[
-            ApplicationRecord(
-                a.id, a.leaf.path, a.user, a.groups, a.tags, a.created, a.seq, a.closing
-            )
-            for a in state.applications.values()
-        ],
-        asks=list(state.asks.values()),
-        allocations=list(state.allocations.values()),
-        preemptions=list(state.preemptions.values()),
-        quota_runs={queue: list(run) for queue, run in state.quota_runs.items()},
-        leaving=[(seq, list(victims)) for seq, victims in state.leaving.items()],
-        reservations=state.reservations,
-        timers=sorted(state.timers.armed.values(), key=lambda timer: (timer.due, timer.id)),
-        last_cycle=state.last_cycle,
-        changed=state.changed,
-        cycles=state.cycles,
-        tried=state.tried,
-        stirred=list(state.stirred),
-        recent=state.recent_proposals,
-    )
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Kept)
 
 
 def encode(state: State) -> bytes:
     """Return the state as bytes (MessagePack); `decode` gives an equal state."""
-    return _encoder.encode(record(state))
-
-
-def digest(state: State) -> str:
-    """Return SHA-256 over the state, in hexadecimal."""
-    return hashlib.sha256(encode(state)).hexdigest()
+    added = [path for path, queue in state.queues.items() if queue.dynamic or queue.draining]
+    return _encoder.encode(Kept(state=record(state), added=added))
 
 
 def decode(data: bytes, time: int, *, counted: bool = True) -> State:
@@ -141,10 +57,11 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
     Raises `msgspec.DecodeError` or `msgspec.ValidationError` when the bytes are not a snapshot of
     this version.
     """
-    found = _decoder.decode(data)
-    if found.version != VERSION:
-        message = f"snapshot: found version {found.version}, expected {VERSION}"
+    kept = _decoder.decode(data)
+    if kept.version != VERSION:
+        message = f"snapshot: found version {kept.version}, expected {VERSION}"
         raise msgspec.ValidationError(message)
+    found = kept.state
     state = State()
     state.counting = counted
     state.time = time
@@ -157,6 +74,7 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
     state.widen()
     _restore_nodes(state, found.nodes)
     _restore_work(state, found)
+    trees.arrange(state, kept.added)
     state.last_cycle, state.changed = found.last_cycle, found.changed
     state.timers = Timers(found.timers)
     state.paused = {timer.subject: timer.due for timer in found.timers if timer.kind == PAUSE}

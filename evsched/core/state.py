@@ -1,7 +1,7 @@
 """The state of one cluster partition: the fold of its log.
 
 Only `evsched.core.reducer` writes to it. What a snapshot holds is the truth
-(`evsched.core.snapshot`); everything else here can be made anew from it. Tallies (usage along the
+(`evsched.core.record`); everything else here can be made anew from it. Tallies (usage along the
 queue paths, what runs on a node) are kept as events are applied, unless nobody looks before the end
 of a replay (`evsched.core.tallies`). Four larger indices serve decisions alone and exist only from
 their first use on: `columns` (free space of nodes), `order` (who is next), `victims` (who could go)
@@ -185,8 +185,8 @@ class State:
         self._waiting = None
 
     def waits(self, ask: Ask) -> None:
-        """Note until when an ask waits for room that is being freed for others."""
-        if self._waiting is not None:
+        """Note until when an ask waits for room that is being freed for others, if it does."""
+        if self._waiting is not None and ask.patient_until:
             heappush(self._waiting, (ask.patient_until, ask.id))
 
     def _ripening(self) -> list[tuple[int, str]]:
@@ -247,9 +247,13 @@ class State:
         return 0 if first is None else self.cycles - first + 1
 
     def _no_turn(self, ask: Ask, ripe: int) -> bool:
-        """Tell whether an entry of the heap means nothing: a former ask, one that preempted, was tried or is paused."""
+        """Tell whether an entry of the heap means nothing: of a former ask, or one without a turn.
+
+        An entry outlives its ask, whose id may come back with another policy.
+        """
         return (
-            ripe != self.ripe_at(ask)
+            not ask.may_preempt
+            or ripe != self.ripe_at(ask)
             or ask.preempted
             or ask.id in self.tried
             or ask.application in self.paused
@@ -262,6 +266,6 @@ class State:
 
     def digest(self) -> str:
         """Return the digest of this state: SHA-256, in hexadecimal."""
-        from evsched.core.snapshot import digest  # noqa: PLC0415 - the snapshot knows the state, not the other way round
+        from evsched.core.record import digest  # noqa: PLC0415 - the record knows the state
 
         return digest(self)

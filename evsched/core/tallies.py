@@ -4,7 +4,7 @@ Usage, pending amounts and what was told to go along the queue paths; what an ap
 have and use. Together with the larger indices (`evsched.core.indices`) they are kept as each event
 is applied, as the next decision needs them. A replay that nobody looks into on its way leaves them
 alone and counts once at its end (`uncounted`): that is most of the work, and what a snapshot does,
-too. The truth (`evsched.core.snapshot`) never depends on a tally, so it comes out the same.
+too. The truth (`evsched.core.record`) never depends on a tally, so it comes out the same.
 """
 
 from __future__ import annotations

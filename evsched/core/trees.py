@@ -17,6 +17,8 @@ from evsched.core.queues import Queue
 from evsched.core.yunikorn.settings import resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from events.configuration import Configuration, YunikornSpec
     from evsched.core.resources import ResourceTypes
     from evsched.core.state import State
@@ -106,6 +108,21 @@ def add_queue(state: State, path: str, *, parent: bool, draining: bool = False) 
         state.widen()
     queue.widen(state.width)
     return queue
+
+
+def arrange(state: State, added: Iterable[str]) -> None:
+    """Put queues that the configuration does not name behind the others, in this order, as a snapshot found them.
+
+    `install` adds the dynamic ones first. Where a queue began to drain and a dynamic one came after
+    it, the order of siblings, and with it who is preempted first, was another.
+    """
+    after = max((queue.order for queue in state.queues.values()), default=-1) + 1
+    for order, path in enumerate(added, after):
+        queue = state.queues.pop(path)
+        state.queues[path] = queue
+        queue.order = order
+        if queue.parent is not None:
+            queue.parent.children[queue.name] = queue.parent.children.pop(queue.name)
 
 
 def install(state: State, configuration: Configuration) -> None:

@@ -107,10 +107,14 @@ def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection 
 
 
 def _kept_leaves(state: State, configuration: YunikornSpec | KueueSpec) -> Rejection | None:
-    """Refuse a configuration that makes a parent of a leaf in use."""
+    """Refuse a configuration that makes a parent of a leaf in use, or a leaf of a parent above one."""
     if isinstance(configuration, KueueSpec):
         return None
     used = {application.leaf.path for application in state.applications.values()}
+    # Sorted, so that of several leaves below a queue the sentence names the same one everywhere.
+    above_used = {
+        above.path: path for path in sorted(used) for above in state.queues[path].lineage[1:]
+    }
     stack = [("", configuration.root)]
     while stack:
         above, spec = stack.pop()
@@ -119,6 +123,12 @@ def _kept_leaves(state: State, configuration: YunikornSpec | KueueSpec) -> Rejec
             return Rejection(
                 "conflict",
                 f"configuration: queue {path} becomes a parent while applications run in it",
+            )
+        if not (spec.parent or spec.queues) and path in above_used:
+            return Rejection(
+                "conflict",
+                f"configuration: queue {path} becomes a leaf while applications run below it (in "
+                f"{above_used[path]}); leave it a parent, or out, until they are gone",
             )
         stack.extend((path, child) for child in spec.queues)
     return None

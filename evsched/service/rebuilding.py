@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import hashlib
 import re
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -150,7 +149,7 @@ class Snapshots:
 def _write(store: SnapshotStore, head: Head, data: bytes) -> None:
     """Write a snapshot; when that fails, an older one or the log serves."""
     try:
-        store.save(Header(head=head, digest=hashlib.sha256(data).hexdigest()), data)
+        store.save(Header(head=head), data)
     except Exception as error:  # noqa: BLE001 - no snapshot is worth a leader
         _log.warning("snapshot not written", frame=head.frame, reason=str(error))
 

@@ -35,7 +35,6 @@ def saved(store: SnapshotStore, seq: int, log_id: str = LOG):
             time=1000 + seq,
             next_seq=seq + 1,
         ),
-        digest=engine.state.digest(),
     )
     return store.save(header, data)
 

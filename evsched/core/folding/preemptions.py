@@ -84,6 +84,7 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
         if event.node_lost:
             ask.preempted = False
             state.ripens(ask)
+            state.waits(ask)
         if state.order is not None:
             state.order.freed(state.applications[ask.application])
             state.order.returned(ask)

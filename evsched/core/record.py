@@ -1,0 +1,123 @@
+"""The truth of a state as one record, and its digest, by which two readers of a log know that they hold the same.
+
+The record holds what no index or tally could be without, and nothing else. Its digest says which
+things are there and what they are, not in which order a mapping came to hold them: keys are sorted
+(record version 1). A snapshot keeps that order, too, and is encoded on its own
+(`evsched.core.snapshot`), so that the one can change without the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from events.configuration import Configuration, TemplateSpec
+from evsched.core.timers import Timer
+from evsched.core.workloads import Allocation, Ask, Preemption
+
+if TYPE_CHECKING:
+    from evsched.core.state import State
+
+VERSION = 1
+"""Of the digested record. It stays as it is: the log holds digests."""
+
+
+class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
+    """What a snapshot keeps of a node."""
+
+    name: str
+    resources: dict[str, int]
+    labels: dict[str, str]
+    schedulable: bool
+
+
+class ApplicationRecord(msgspec.Struct, frozen=True, array_like=True):
+    """What a snapshot keeps of an application."""
+
+    id: str
+    queue: str
+    user: str
+    groups: tuple[str, ...]
+    tags: dict[str, str]
+    created: int
+    seq: int
+    closing: bool
+
+
+class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The truth of a state."""
+
+    version: int = VERSION
+    seq: int
+    term: int
+    leader: str
+    checkpoint_every: int
+    last_checkpoint: int
+    configuration: Configuration | None
+    types: list[str]
+    shapes: list[dict[str, int]]
+    nodes: list[NodeRecord]
+    dynamic: dict[str, bool]
+    templates: dict[str, TemplateSpec]
+    applications: list[ApplicationRecord]
+    asks: list[Ask]
+    allocations: list[Allocation]
+    preemptions: list[Preemption]
+    quota_runs: dict[str, list[str]]
+    leaving: list[tuple[int, list[str]]]
+    reservations: dict[str, str]
+    timers: list[Timer]
+    last_cycle: int
+    changed: bool
+    cycles: int
+    tried: dict[str, int]
+    stirred: list[str] = []
+    recent: tuple[str, ...]
+
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+def record(state: State) -> StateRecord:
+    """Return the truth of a state. It shares objects with the state: encode it before the next event is applied."""
+    return StateRecord(
+        seq=state.seq,
+        term=state.term,
+        leader=state.leader,
+        checkpoint_every=state.checkpoint_every,
+        last_checkpoint=state.last_checkpoint,
+        configuration=state.configuration,
+        types=state.types.names,
+        shapes=[shape.resources for shape in state.types.shapes],
+        nodes=[
+            NodeRecord(n.name, n.resources, n.labels, n.schedulable) for n in state.nodes.values()
+        ],
+        dynamic=state.dynamic,
+        templates=state.templates,
+        applications=[
+            ApplicationRecord(
+                a.id, a.leaf.path, a.user, a.groups, a.tags, a.created, a.seq, a.closing
+            )
+            for a in state.applications.values()
+        ],
+        asks=list(state.asks.values()),
+        allocations=list(state.allocations.values()),
+        preemptions=list(state.preemptions.values()),
+        quota_runs={queue: list(run) for queue, run in state.quota_runs.items()},
+        leaving=[(seq, list(victims)) for seq, victims in state.leaving.items()],
+        reservations=state.reservations,
+        timers=sorted(state.timers.armed.values(), key=lambda timer: (timer.due, timer.id)),
+        last_cycle=state.last_cycle,
+        changed=state.changed,
+        cycles=state.cycles,
+        tried=state.tried,
+        stirred=list(state.stirred),
+        recent=state.recent_proposals,
+    )
+
+
+def digest(state: State) -> str:
+    """Return SHA-256 over the record of a state, in hexadecimal."""
+    return hashlib.sha256(_encoder.encode(record(state))).hexdigest()
