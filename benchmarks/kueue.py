@@ -37,10 +37,10 @@ from events.vocabulary import (
     Proposal,
 )
 from evsched.core.engine import Engine
-from evsched.core.kueue.fixed import parts_of, requirements
 from evsched.core.kueue.model import quota_of
 from evsched.core.kueue.search import Searcher
 from evsched.core.kueue.trial import Trial
+from replays.scenarios.kueue import parts_of, requirements
 from replays.scenarios.scenario import Scenario, parse_scenario
 from replays.scenarios.staging import Staging
 

@@ -34,6 +34,7 @@ from events.vocabulary import (
     Victim,
 )
 from evsched.core.engine import Engine
+from evsched.core.reducer import apply
 from evsched.core.step import Step
 from evsched.core.workloads import Ask
 from evsched.core.yunikorn.cost import COSTS
@@ -139,7 +140,9 @@ def decide(engine: Engine, ask: Ask) -> Plan | Failure:
     if isinstance(found, Plan):
         victims = tuple(Victim(id=one.id, queue=one.queue, reason="") for one in found.victims)
         fields = {"ask": ask.id, "node": found.node, "victims": victims, "algorithm": "guarantee"}
-        Step(engine.state, engine.state.time).emit(PreemptionDecided, cause=ask.seq, **fields)
+        Step(engine.state, engine.state.time, apply).emit(
+            PreemptionDecided, cause=ask.seq, **fields
+        )
     return found
 
 

@@ -23,6 +23,7 @@ from evsched.core.queues import Queue
 from evsched.core.quota import enforcement as quota
 from evsched.core.quota import timers as quota_timers
 from evsched.core.quota.targets import over
+from evsched.core.registry import family_of
 from evsched.core.state import State
 from evsched.core.workloads import Ask
 from evsched.core.yunikorn.limits import held_in
@@ -178,7 +179,8 @@ def _changed(
 
 def _timers(base: State, trial: State) -> Iterator[TimerChange]:
     armed = quota.armed(base)
-    enabled = quota.is_enabled(trial.configuration)
+    spec = trial.configuration
+    enabled = spec is not None and family_of(spec).enforces_quotas(spec)
     for path, change in quota_timers.changes(
         quota.before(base), quota.before(trial), armed, enabled=enabled
     ):

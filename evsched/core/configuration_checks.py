@@ -7,10 +7,9 @@ about one that is accepted. All are pure functions of the configuration.
 
 from __future__ import annotations
 
-from events.configuration import Configuration, KueueSpec
-from evsched.core.kueue.quota_rules import quota_problems, quota_remarks
+from events.configuration import Configuration
 from evsched.core.problem import Problem
-from evsched.core.yunikorn.queue_rules import queue_problems
+from evsched.core.registry import family_of
 
 MAX_PROBLEMS = 100
 """So many are told; who has more has them after the first hundred are mended."""
@@ -30,17 +29,9 @@ def file_problems(configuration: Configuration) -> tuple[Problem, ...]:
 
 def remarks(configuration: Configuration) -> tuple[Problem, ...]:
     """Return what is accepted but will not do what its author may think."""
-    return (
-        tuple(quota_remarks(configuration)[:MAX_PROBLEMS])
-        if isinstance(configuration, KueueSpec)
-        else ()
-    )
+    return tuple(family_of(configuration).remarks(configuration)[:MAX_PROBLEMS])
 
 
 def _all(configuration: Configuration) -> list[Problem]:
     """Return what the rules of a configuration's format say."""
-    return (
-        quota_problems(configuration)
-        if isinstance(configuration, KueueSpec)
-        else queue_problems(configuration)
-    )
+    return family_of(configuration).problems(configuration)

@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from events import vocabulary as v
-from events.configuration import KueueSpec, YunikornSpec
 from evsched.core import evictions, validation
-from evsched.core.kueue.family import KueueFamily
 from evsched.core.reducer import apply, apply_all
+from evsched.core.refusals import Rejection
+from evsched.core.registry import FAMILIES, format_of
 from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.tallies import uncounted
-from evsched.core.validation import Rejection
-from evsched.core.yunikorn.family import YunikornFamily
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from events.frame import Frame
     from evsched.core.family import Family
@@ -39,22 +37,20 @@ class Engine:
     Attributes:
         state: What it knows. Read it; only events change it.
         tracer: Listens to why candidates were passed over; None in production.
+        families: By format; a simulation may put one in place that listens.
     """
 
     def __init__(self, state: State | None = None) -> None:
         """Start with an empty state, or go on with one from a snapshot."""
         self.state = State() if state is None else state
         self.tracer: Tracer | None = None
-        self._families: dict[type, Family] = {
-            YunikornSpec: YunikornFamily(),
-            KueueSpec: KueueFamily(),
-        }
+        self.families: Mapping[str, Family] = FAMILIES
 
     @property
     def family(self) -> Family | None:
         """The policies in force; None before the first configuration."""
         spec = self.state.configuration
-        return None if spec is None else self._families[type(spec)]
+        return None if spec is None else self.families[format_of(spec)]
 
     # --------------------------------------------------------------------------------------- replay
 
@@ -83,11 +79,15 @@ class Engine:
         dues = [due for due in (timer.due if timer is not None else None, cycle) if due is not None]
         return min(dues) if dues else None
 
+    def begin(self, time: int) -> Step:
+        """Begin a step at this time, for whoever emits its events."""
+        return Step(self.state, time, apply, self.tracer)
+
     def lead(
         self, time: int, term: int, leader: str, checkpoint_every: int = 100_000
     ) -> tuple[v.AnyEvent, ...]:
         """Begin a term: return the events of its fence frame."""
-        step = Step(self.state, time, self.tracer)
+        step = self.begin(time)
         step.emit(
             v.LeaderStarted, cause=0, term=term, leader=leader, checkpoint_every=checkpoint_every
         )
@@ -104,7 +104,7 @@ class Engine:
             proposals: In the order of the inbox.
             decide: False: only validate and apply, while a new leader catches up.
         """
-        step = Step(self.state, time, self.tracer)
+        step = self.begin(time)
         for proposal in proposals:
             self._take(step, proposal)
         if decide and self.family is not None:
@@ -132,12 +132,15 @@ class Engine:
             return
         assert proposed is not None
         before = self.family
+        prepared = None
         event = replace(proposed, seq=self.state.seq + 1, proposal=proposal.id or proposed.proposal)
         if before is not None:
-            before.before_input(step, event)
+            prepared = before.prepare(self.state, event)
         apply(self.state, event)
         step.events.append(event)
         self._follow(step, event)
+        if self.family is not None:
+            self.family.follow(step, event, prepared if self.family is before else None)
 
     def _refusal(self, proposal: v.Proposal) -> Rejection | None:
         proposed = proposal.input
@@ -169,8 +172,6 @@ class Engine:
                     allocation=name,
                     reason="application removed",
                 )
-        if self.family is not None:
-            self.family.follow(step, event)
 
     def _fire(self, step: Step) -> None:
         """Fire what is due, by due time and then id; a preemption cycle counts as a timer with the id ``cycle``."""
@@ -205,22 +206,3 @@ class Engine:
         state = step.state
         if state.checkpoint_every and state.seq - state.last_checkpoint >= state.checkpoint_every:
             step.emit(v.CheckpointRecorded, cause=state.seq, digest=state.digest())
-
-    # ---------------------------------------------------------------------------------------- Kueue
-
-    @property
-    def last_order(self) -> list[list[str]]:
-        """The asks that the last Kueue cycle considered, in that order, one list a cohort tree."""
-        return self._families[KueueSpec].last_order  # type: ignore[attr-defined, no-any-return]
-
-    def cycle_once(self, time: int) -> tuple[v.AnyEvent, ...]:
-        """Take exactly one Kueue scheduling cycle, one head per ClusterQueue, and nothing after it."""
-        step = Step(self.state, time, self.tracer)
-        self._families[KueueSpec].cycle_once(step)  # type: ignore[attr-defined]
-        return tuple(step.events)
-
-    def search_once(self, time: int) -> tuple[v.AnyEvent, ...]:
-        """Search victims once for every Kueue ask whose flavors are fixed, eligibility not tested."""
-        step = Step(self.state, time, self.tracer)
-        self._families[KueueSpec].search_once(step)  # type: ignore[attr-defined]
-        return tuple(step.events)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from events import vocabulary as v
-from events.configuration import YunikornSpec
+from evsched.core.registry import family_of
 
 if TYPE_CHECKING:
     from evsched.core.state import State
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
     from evsched.core.timers import Timer
     from evsched.core.workloads import Ask, Node
 
-DEFAULT_ATTEMPTS = 5
-
 
 def overdue(step: Step, timer: Timer) -> None:
     """Tell the victims of a decision that have not left again, or withdraw what wanted them to go."""
     state = step.state
     victims = tuple(state.leaving[int(timer.subject)])
     spec = state.configuration
-    attempts = spec.eviction_attempts if isinstance(spec, YunikornSpec) else DEFAULT_ATTEMPTS
+    assert spec is not None  # victims have queues, and queues a configuration
+    _, attempts = family_of(spec).evictions(spec)
     told = state.allocations[victims[0]].attempts
     if told < attempts:
         for name in victims:

@@ -1,28 +1,80 @@
-"""What a family of policies (YuniKorn's, Kueue's) gives to the engine."""
+"""What a family of policies (YuniKorn's, Kueue's) gives to the scheduler.
+
+A family owns its world: what a configuration of its format means, which inputs it takes, when it is
+due, what it decides. `evsched.core.registry` says which families there are; nothing else outside a
+family's folder asks which one is in force. A family holds no state: what it must remember is in the
+log, and so in the state.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from events.vocabulary import AnyInput
+    from evsched.core.problem import Problem
+    from evsched.core.queues import Queue, Tree
+    from evsched.core.refusals import Rejection
+    from evsched.core.resources import ResourceTypes
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
-    from evsched.core.validation import Rejection
 
 
 class Family(Protocol):
-    """One family of policies over the common state. It keeps nothing that could not be forgotten at any time."""
+    """One family of policies over the common state; ``spec`` is a configuration of its format.
+
+    Attributes:
+        by_quota: Admission is by quota alone, in flavors: an allocation has no node, asks may have
+            podsets, and several asks may count on one victim. False: each allocation runs on a node.
+    """
+
+    by_quota: bool
+
+    # -------------------------------------------------------------------------------- configuration
+
+    def problems(self, spec: Any) -> list[Problem]:
+        """Return every rule that a configuration breaks, in its order."""
+
+    def remarks(self, spec: Any) -> list[Problem]:
+        """Return what is accepted but will not do what its author may think."""
+
+    def build(self, spec: Any, types: ResourceTypes) -> Tree:
+        """Return the queues that a configuration describes."""
+
+    def add_queue(self, state: State, path: str, *, parent: bool, draining: bool) -> Queue:
+        """Add a queue that the configuration does not name (draining, else dynamic) and return it."""
+
+    def kept_leaves(self, state: State, spec: Any) -> Rejection | None:
+        """Refuse a configuration that has no place for what waits or runs now; None: it has."""
+
+    def evictions(self, spec: Any) -> tuple[int, int]:
+        """Return the grace of a victim in milliseconds, and how often its eviction is requested."""
+
+    def enforces_quotas(self, spec: Any) -> bool:
+        """Tell whether usage above a lowered maximum is preempted at all."""
+
+    def places(self, spec: Any) -> bool:
+        """Tell whether rules choose the queue of an application, whatever queue it names."""
+
+    # --------------------------------------------------------------------------------------- inputs
 
     def refuse(self, state: State, proposed: AnyInput) -> Rejection | None:
         """Return why the family refuses a valid proposal (no placement rule takes it, say); None when it does not."""
 
-    def before_input(self, step: Step, event: AnyInput) -> None:
-        """Look at the state before an accepted input is applied (to compare configurations); emit nothing."""
+    def prepare(self, state: State, event: AnyInput) -> Any:
+        """Return what must be known of the state before an accepted input is applied, for `follow`."""
 
-    def follow(self, step: Step, event: AnyInput) -> None:
-        """Emit what an accepted input leads to; it is already applied."""
+    def follow(self, step: Step, event: AnyInput, prepared: Any) -> None:
+        """Emit what an accepted input leads to; it is already applied.
+
+        Args:
+            step: The step that takes it.
+            event: The input.
+            prepared: What `prepare` returned; None when another family, or none, was in force then.
+        """
+
+    # ------------------------------------------------------------------------------------ decisions
 
     def next_cycle(self, state: State) -> int | None:
         """Return when the next cycle is due, milliseconds; None: not before something changes."""

@@ -8,7 +8,7 @@ scan. The sums here are plain; what a lending limit keeps back from a cohort is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -160,6 +160,20 @@ class Queue:
                 return queue
         message = f"queue {self.path}: shares no ancestor with {other.path}"
         raise LookupError(message)
+
+
+class Tree(NamedTuple):
+    """All queues of a configuration.
+
+    Attributes:
+        root: The queue above all others.
+        queues: By path.
+        local_queues: Other names of leaves, by which asks may name them (Kueue's LocalQueues).
+    """
+
+    root: Queue
+    queues: dict[str, Queue]
+    local_queues: dict[str, str]
 
 
 class Application:

@@ -143,6 +143,17 @@ class State:
             vector.extend([0] * (grow - len(vector)))
         self.columns = self.order = self.victims = None
 
+    # --------------------------------------------------------------------------------------- queues
+
+    def attach(self, queue: Queue, upper: Queue) -> None:
+        """Put a queue that the configuration does not name below another one."""
+        queue.order = max((other.order for other in self.queues.values()), default=-1) + 1
+        upper.children[queue.name] = queue
+        self.queues[queue.path] = queue
+        if len(self.types.names) != self.width:
+            self.widen()
+        queue.widen(self.width)
+
     # ------------------------------------------------------------------------------------ proposals
 
     def remembers(self, proposal: str) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from evsched.core.reducer import apply
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from events.vocabulary import AnyEvent, Event
     from evsched.core.state import State
 
@@ -40,20 +40,34 @@ class Step:
         tracer: None in production.
     """
 
-    __slots__ = ("due", "events", "state", "time", "tracer")
+    __slots__ = ("_apply", "due", "events", "state", "time", "tracer")
 
-    def __init__(self, state: State, time: int, tracer: Tracer | None = None) -> None:
-        """Begin a step; time never goes back, whatever the caller's clock does."""
+    def __init__(
+        self,
+        state: State,
+        time: int,
+        apply: Callable[[State, AnyEvent], None],
+        tracer: Tracer | None = None,
+    ) -> None:
+        """Begin a step; time never goes back, whatever the caller's clock does.
+
+        Args:
+            state: Of right before it.
+            time: Milliseconds.
+            apply: `evsched.core.reducer.apply`, given so that policies do not depend on the folds.
+            tracer: None in production.
+        """
         assert state.counting, "a decision needs the tallies"
         self.state = state
         self.time = state.time = max(time, state.time)
         self.due: int | None = None
         self.tracer = tracer
+        self._apply = apply
         self.events: list[AnyEvent] = []
 
     def emit(self, kind: type[E], /, *, cause: int, **fields: Any) -> E:
         """Make the next event, apply it, keep it, and return it."""
         event = kind(seq=self.state.seq + 1, cause=cause, due=self.due, **fields)
-        apply(self.state, event)  # type: ignore[arg-type]
+        self._apply(self.state, event)  # type: ignore[arg-type]
         self.events.append(event)  # type: ignore[arg-type]
         return event

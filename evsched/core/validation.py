@@ -7,14 +7,14 @@ proposal is taken whole or refused whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from events import vocabulary as v
-from events.configuration import KueueSpec, YunikornSpec
 from evsched.core import configuration_checks
 from evsched.core.folding.allocations import flavored_total
-from evsched.core.folding.applications import leaf_of
 from evsched.core.folding.asks import total
+from evsched.core.refusals import Rejection, leaf_of, leaf_problem
+from evsched.core.registry import family_of
 from evsched.core.resources import SUM_LIMIT
 
 if TYPE_CHECKING:
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 
 MAX_RESOURCE_TYPES = 1024
 """Most distinct resource types (for Kueue: flavor and resource) of one partition."""
-
-
-class Rejection(NamedTuple):
-    """Why a proposal was refused: a stable word and a sentence."""
-
-    code: str
-    reason: str
 
 
 def check(state: State, proposed: v.AnyInput) -> Rejection | None:
@@ -103,35 +96,7 @@ def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection 
             "conflict",
             f"configuration: partition {proposed.configuration.partition!r} found, expected {current.partition!r} of this log",
         )
-    return _kept_leaves(state, proposed.configuration)
-
-
-def _kept_leaves(state: State, configuration: YunikornSpec | KueueSpec) -> Rejection | None:
-    """Refuse a configuration that makes a parent of a leaf in use, or a leaf of a parent above one."""
-    if isinstance(configuration, KueueSpec):
-        return None
-    used = {application.leaf.path for application in state.applications.values()}
-    # Sorted, so that of several leaves below a queue the sentence names the same one everywhere.
-    above_used = {
-        above.path: path for path in sorted(used) for above in state.queues[path].lineage[1:]
-    }
-    stack = [("", configuration.root)]
-    while stack:
-        above, spec = stack.pop()
-        path = f"{above}.{spec.name.lower()}" if above else spec.name.lower()
-        if (spec.parent or spec.queues) and path in used:
-            return Rejection(
-                "conflict",
-                f"configuration: queue {path} becomes a parent while applications run in it",
-            )
-        if not (spec.parent or spec.queues) and path in above_used:
-            return Rejection(
-                "conflict",
-                f"configuration: queue {path} becomes a leaf while applications run below it (in "
-                f"{above_used[path]}); leave it a parent, or out, until they are gone",
-            )
-        stack.extend((path, child) for child in spec.queues)
-    return None
+    return family_of(proposed.configuration).kept_leaves(state, proposed.configuration)
 
 
 def _node_registered(state: State, proposed: v.NodeRegistered) -> Rejection | None:
@@ -172,26 +137,6 @@ def _too_much(
     return None
 
 
-def leaf_problem(state: State, queue: str, subject: str) -> Rejection | None:
-    """Refuse a queue that nobody can run in."""
-    if state.configuration is None:
-        return Rejection(
-            "conflict", f"{subject}: no configuration was applied yet, so there are no queues"
-        )
-    path = leaf_of(state, queue)
-    found = state.queues.get(path)
-    if found is None:
-        return Rejection("unknown", f"{subject}: queue {queue or '(none)'} does not exist")
-    if not found.leaf:
-        return Rejection("invalid", f"{subject}: queue {queue} is a parent, expected a leaf")
-    if found.draining:
-        return Rejection(
-            "conflict",
-            f"{subject}: queue {queue} is no longer in the configuration and takes nothing in",
-        )
-    return None
-
-
 def _application_submitted(state: State, proposed: v.ApplicationSubmitted) -> Rejection | None:
     if proposed.application in state.applications:
         return Rejection("duplicate", f"application {proposed.application}: is here already")
@@ -220,7 +165,7 @@ def _home(
             )
         return leaf_problem(state, proposed.queue, subject)
     spec = state.configuration
-    placed = isinstance(spec, YunikornSpec) and bool(spec.placement_rules)
+    placed = spec is not None and family_of(spec).places(spec)
     # With placement rules a task may go on naming the queue that its owner wrote down; where its
     # application is counts.
     if proposed.queue and not placed and leaf_of(state, proposed.queue) != application.leaf.path:
@@ -248,12 +193,17 @@ def _ask_submitted(state: State, proposed: v.AskSubmitted) -> Rejection | None:
     return _amounts(state, proposed, subject, state.root.pending)
 
 
+def _by_quota(state: State) -> bool:
+    """Tell whether admission is by quota alone; not so before the first configuration."""
+    return state.configuration is not None and family_of(state.configuration).by_quota
+
+
 def _amounts(
     state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str, sums: list[int]
 ) -> Rejection | None:
     if proposed.podsets and proposed.resources:
         return Rejection("invalid", f"{subject}: found resources and podsets, expected one of them")
-    if not isinstance(state.configuration, KueueSpec):
+    if not _by_quota(state):
         if proposed.podsets or proposed.flavors is not None:
             return Rejection(
                 "invalid",
@@ -296,7 +246,7 @@ def _allocation_restored(state: State, proposed: v.AllocationRestored) -> Reject
         return Rejection("duplicate", f"{subject}: waits as an ask")
     if proposed.node is not None and proposed.node not in state.nodes:
         return Rejection("unknown", f"{subject}: node {proposed.node} is not registered")
-    if proposed.node is None and not isinstance(state.configuration, KueueSpec):
+    if proposed.node is None and not _by_quota(state):
         return Rejection("invalid", f"{subject}: names no node, expected one")
     refused = _home(state, proposed, subject)
     if refused is not None:

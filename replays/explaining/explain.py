@@ -17,6 +17,7 @@ from events.configuration import KueueSpec
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.quantity import format_amount
+from evsched.core.reducer import apply
 from evsched.core.step import Step as CoreStep
 from evsched.core.yunikorn.columns import NodeColumns
 from evsched.core.yunikorn.settings import BACKOFF
@@ -201,7 +202,7 @@ def _decide_again(world: Engine, ask_id: str, notebook: Notebook) -> tuple[v.Any
     family = world.family
     if family is None:
         return ()
-    step = CoreStep(world.state, world.state.time, notebook)
+    step = CoreStep(world.state, world.state.time, apply, notebook)
     family.allocate(step)
     waiting = world.state.asks.get(ask_id)
     if waiting is not None:

@@ -8,7 +8,7 @@ have written; ``restart`` takes them through their written form and back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
@@ -31,7 +31,10 @@ from events.vocabulary import (
 )
 from evsched.core.duration import parse_duration_ms
 from evsched.core.engine import Engine
+from evsched.core.registry import FAMILIES
+from evsched.core.step import Step as CoreStep
 from replays.scenarios.decisions import decision_document, is_decision, seconds
+from replays.scenarios.kueue import OrderedKueue
 from replays.scenarios.scenario import Scenario, Step
 from replays.scenarios.staging import Staging
 
@@ -52,7 +55,8 @@ class Simulation:
     def __init__(self, scenario: Scenario) -> None:
         """Make a simulation that has not begun; `run` runs it."""
         self.scenario = scenario
-        self.engine = Engine()
+        self._kueue = OrderedKueue()
+        self.engine = self._listened(Engine())
         self.now = scenario.start_ms
         self.steps: list[tuple[int, tuple[AnyEvent, ...]]] = []
         self.decisions: list[dict[str, Any]] = []
@@ -98,17 +102,28 @@ class Simulation:
         elif step.remove_node is not UNSET:
             self._happen([NodeRemoved(node=step.remove_node)])
         elif step.restart is not UNSET:
-            self.engine = rebuilt(self.steps, scenario.name)
+            self.engine = self._listened(rebuilt(self.steps, scenario.name))
         elif step.cycle is not UNSET:
-            self._record(self.now, self.engine.cycle_once(self.now))
+            self._by_hand(self._kueue.cycle_once)
 
     def _happen(self, inputs: list[AnyInput]) -> None:
         """Give these inputs to the scheduler now, and let it do all that is due at this instant."""
         proposals = [Proposal(input=one, source="scenario") for one in inputs]
         self._record(self.now, self.engine.step(self.now, proposals, decide=self._by_itself))
         if self.scenario.search_only:
-            self._record(self.now, self.engine.search_once(self.now))
+            self._by_hand(self._kueue.search_once)
         self._advance(self.now)
+
+    def _listened(self, engine: Engine) -> Engine:
+        """Return an engine whose Kueue cycles are listened to."""
+        engine.families = {**FAMILIES, "kueue": self._kueue}
+        return engine
+
+    def _by_hand(self, decide: Callable[[CoreStep], None]) -> None:
+        """Take a step of which a scenario says itself what it decides."""
+        step = self.engine.begin(self.now)
+        decide(step)
+        self._record(self.now, tuple(step.events))
 
     def _advance(self, to: int) -> None:
         """Move the clock, stopping at every instant at which something is due."""
@@ -127,7 +142,7 @@ class Simulation:
             proposals = [Proposal(input=one, source="scenario") for one in gone]
             self._record(self.now, self.engine.step(self.now, proposals, decide=self._by_itself))
             if self.scenario.search_only:
-                self._record(self.now, self.engine.search_once(self.now))
+                self._by_hand(self._kueue.search_once)
         self.now = to
 
     def _next_due(self) -> int | None:
@@ -191,7 +206,7 @@ class Simulation:
             elif isinstance(event, CycleStarted) and event.kind == "admission":
                 at = seconds(time - start_ms)
                 self.decisions.append(
-                    {"at": at, "type": "CycleStarted", "order": self.engine.last_order}
+                    {"at": at, "type": "CycleStarted", "order": self._kueue.order}
                 )
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from events import vocabulary as v
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
+from evsched.core.reducer import apply
 from evsched.core.step import Step
 
 NOW = 1_767_225_600_000
@@ -192,7 +193,7 @@ def clusters(
 def built(inputs: list[v.AnyInput]) -> Engine:
     """Return an engine that has these inputs behind it and has decided nothing."""
     engine = Engine()
-    step = Step(engine.state, NOW)
+    step = Step(engine.state, NOW, apply)
     for proposed in inputs:
         kind = type(proposed)
         fields = {

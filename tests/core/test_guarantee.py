@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from events import vocabulary as v
 from evsched.core import snapshot
+from evsched.core.reducer import apply
 from evsched.core.step import Step
 from evsched.core.yunikorn import guarantee
 from evsched.core.yunikorn.cost import COSTS
@@ -23,7 +24,7 @@ def decide(state, ask, plan):
     victims = tuple(
         v.Victim(id=victim.id, queue=victim.queue, reason="law5") for victim in plan.victims
     )
-    Step(state, NOW).emit(
+    Step(state, NOW, apply).emit(
         v.PreemptionDecided,
         cause=ask.seq,
         ask=ask.id,

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.queues import Application, Queue
 from evsched.core.resources import ResourceTypes
-from evsched.core.trees import build_yunikorn
 from evsched.core.workloads import Ask
 from evsched.core.yunikorn.ordering import (
     MAX_PRIORITY,
@@ -25,6 +24,7 @@ from evsched.core.yunikorn.ordering import (
 )
 from evsched.core.yunikorn.settings import resolve
 from evsched.core.yunikorn.standing import Standing, shift
+from evsched.core.yunikorn.tree import build
 
 large = st.integers(1, 2**63 - 1)
 
@@ -88,7 +88,7 @@ def test_a_type_without_a_guarantee_is_compared_with_the_fair_maximum():
         types.type_index(name)
     below = QueueSpec(name="b", guaranteed={"vcore": 5})
     above = QueueSpec(name="a", parent=True, queues=(below,), maximum={"memory": 70})
-    _, queues = build_yunikorn(
+    _, queues, _ = build(
         YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(above,))), types
     )
     assert denominators(queues["root.a.b"], [100, 200, 8, 0]) == ((0, 5), (1, 70), (2, 8))

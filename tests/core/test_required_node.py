@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import event, given
 
 from events import vocabulary as v
+from evsched.core.reducer import apply
 from evsched.core.step import Step
 from evsched.core.yunikorn import required_node
 from evsched.core.yunikorn.cost import COSTS
@@ -44,7 +45,7 @@ def test_the_search_finds_what_the_oracle_finds(inputs):
                 "victims": victims,
                 "algorithm": "required-node",
             }
-            Step(state, NOW).emit(v.PreemptionDecided, cause=one.seq, **fields)
+            Step(state, NOW, apply).emit(v.PreemptionDecided, cause=one.seq, **fields)
         else:
             event("reservations only")
             assert found.victims == ()

@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evsched.core.queues import Application
+from evsched.core.refusals import leaf_of
 
 if TYPE_CHECKING:
     from events import vocabulary as v
     from evsched.core.queues import Queue
     from evsched.core.state import State
-
-
-def leaf_of(state: State, queue: str) -> str:
-    """Return the path of the leaf that a proposal's queue means: a LocalQueue stands for its ClusterQueue."""
-    path = state.local_queues.get(queue, queue)
-    return path if path in state.queues else path.lower()  # names in queues.yaml ignore case
 
 
 def application_submitted(state: State, event: v.ApplicationSubmitted) -> None:

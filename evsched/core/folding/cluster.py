@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from events.configuration import KueueSpec
-from evsched.core.trees import add_queue, install
+from evsched.core.registry import family_of
+from evsched.core.trees import install
 from evsched.core.workloads import Node
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
     """A configuration came into force."""
     install(state, event.configuration)
     state.changed = True
-    state.stirred = (
-        dict.fromkeys(state.root.children) if isinstance(event.configuration, KueueSpec) else {}
-    )
+    # New quotas are something new for every tree of cohorts.
+    by_quota = family_of(event.configuration).by_quota
+    state.stirred = dict.fromkeys(state.root.children) if by_quota else {}
 
 
 def node_registered(state: State, event: v.NodeRegistered) -> None:
@@ -76,7 +76,9 @@ def node_removed(state: State, event: v.NodeRemoved) -> None:
 def queue_created(state: State, event: v.QueueCreated) -> None:
     """A dynamic queue was created."""
     state.dynamic[event.queue] = event.parent
-    add_queue(state, event.queue, parent=event.parent)
+    assert state.configuration is not None  # a placement rule made it
+    family = family_of(state.configuration)
+    family.add_queue(state, event.queue, parent=event.parent, draining=False)
 
 
 def queue_removed(state: State, event: v.QueueRemoved) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from events.configuration import KueueSpec, YunikornSpec
 from evsched.core import queues as q
 from evsched.core import tallies
 from evsched.core.folding.cluster import stir
 from evsched.core.folding.reservations import reserve, unreserve
+from evsched.core.registry import family_of
 from evsched.core.timers import Timer
 from evsched.core.workloads import Preemption
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from events import vocabulary as v
     from evsched.core.state import State
     from evsched.core.workloads import Allocation
-
-DEFAULT_GRACE_MS = 30_000
 
 
 def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
@@ -121,7 +119,8 @@ def tell(
     """Mark victims as told to go for an ask or for the quota of a queue; return the ids of those that were not yet."""
     now = state.time
     told = [victim.id for victim in victims]
-    if isinstance(state.configuration, KueueSpec):
+    spec = state.configuration
+    if spec is not None and family_of(spec).by_quota:
         # A victim that is on its way out already is counted on by whoever else needs its room, and
         # not told again.
         told = [
@@ -178,4 +177,6 @@ def left(state: State, allocation: Allocation) -> None:
 def grace_ms(state: State) -> int:
     """Return the time a victim has to leave before it is told again, in milliseconds."""
     spec = state.configuration
-    return spec.eviction_grace_ms if isinstance(spec, YunikornSpec) else DEFAULT_GRACE_MS
+    assert spec is not None  # victims have queues, and queues a configuration
+    grace, _ = family_of(spec).evictions(spec)
+    return grace

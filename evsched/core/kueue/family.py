@@ -6,32 +6,71 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from events.configuration import KueueSpec
-from evsched.core.folding.applications import leaf_of
-from evsched.core.kueue import enforcement, fixed, stopping
+from evsched.core import empty_queues
+from evsched.core.kueue import enforcement, model, stopping
 from evsched.core.kueue.admission import Run, is_due
+from evsched.core.kueue.quota_rules import quota_problems, quota_remarks
 from evsched.core.quota import enforcement as quota
-from evsched.core.validation import Rejection, leaf_problem
-from evsched.core.yunikorn import application_placement
+from evsched.core.refusals import Rejection, leaf_of, leaf_problem
 
 if TYPE_CHECKING:
-    from evsched.core.queues import Queue
+    from evsched.core.problem import Problem
+    from evsched.core.queues import Queue, Tree
+    from evsched.core.resources import ResourceTypes
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
 
+GRACE_MS = 30_000
+"""How long a workload may take to leave before its eviction is requested again."""
+
+ATTEMPTS = 5
+"""How often its eviction is requested."""
+
+Prepared = tuple["quota.Before", "list[Queue]"]
+"""What counted for quota timers before a configuration, and the queues that an exit may leave empty."""
+
 
 class KueueFamily:
-    """The policies of Kueue manifests.
+    """The policies of Kueue manifests (protocol `evsched.core.family.Family`)."""
 
-    Attributes:
-        last_order: The asks that the last cycle considered, in that order, one list a cohort tree.
-    """
+    by_quota = True
 
-    def __init__(self) -> None:
-        """Start before the first cycle."""
-        self.last_order: list[list[str]] = []
-        self._before: tuple[int, quota.Before] | None = None
-        self._leaving: list[Queue] = []
+    # -------------------------------------------------------------------------------- configuration
+
+    def problems(self, spec: KueueSpec) -> list[Problem]:
+        """Return what the rules of Kueue's manifests say."""
+        return quota_problems(spec)
+
+    def remarks(self, spec: KueueSpec) -> list[Problem]:
+        """Return the quotas that will not do what their author may think."""
+        return quota_remarks(spec)
+
+    def build(self, spec: KueueSpec, types: ResourceTypes) -> Tree:
+        """Return the cohorts and ClusterQueues that a configuration describes."""
+        return model.build(spec, types)
+
+    def add_queue(self, state: State, path: str, *, parent: bool, draining: bool) -> Queue:
+        """Add a ClusterQueue that left the configuration while it was in use; it has no quota."""
+        return model.add_queue(state, path, parent=parent, draining=draining)
+
+    def kept_leaves(self, state: State, spec: KueueSpec) -> Rejection | None:  # noqa: ARG002 - the protocol's
+        """Refuse nothing: a ClusterQueue that is in use never becomes anything else."""
+        return None
+
+    def evictions(self, spec: KueueSpec) -> tuple[int, int]:  # noqa: ARG002 - the protocol's
+        """Return what holds for all partitions, as manifests do not say."""
+        return GRACE_MS, ATTEMPTS
+
+    def enforces_quotas(self, spec: KueueSpec) -> bool:  # noqa: ARG002 - the protocol's
+        """Tell that they are enforced: ClusterQueues have their delay alone."""
+        return True
+
+    def places(self, spec: KueueSpec) -> bool:  # noqa: ARG002 - the protocol's
+        """Tell that a workload's queue is the one that it names."""
+        return False
+
+    # --------------------------------------------------------------------------------------- inputs
 
     def refuse(self, state: State, proposed: v.AnyInput) -> Rejection | None:
         """Refuse what names no ClusterQueue, or comes from a namespace that its ClusterQueue does not take."""
@@ -41,29 +80,29 @@ class KueueFamily:
             return _namespace_problem(state, proposed)
         return None
 
-    def before_input(self, step: Step, event: v.AnyInput) -> None:
+    def prepare(self, state: State, event: v.AnyInput) -> Prepared:
         """Keep the quotas and delays that a new configuration replaces, and the queues that an exit may leave empty."""
-        if isinstance(event, v.ConfigurationApplied):
-            self._before = event.seq, quota.before(step.state)
-        self._leaving = application_placement.leaves_that_may_go(step.state, event)
+        rules = quota.before(state) if isinstance(event, v.ConfigurationApplied) else {}
+        return rules, empty_queues.leaves_that_may_go(state, event)
 
-    def follow(self, step: Step, event: v.AnyInput) -> None:
+    def follow(self, step: Step, event: v.AnyInput, prepared: Prepared | None) -> None:
         """Take an application in, start and cancel quota timers, drain queues that are stopped, remove queues that are done."""
+        # Before the first manifests, or after another format, nothing was in force.
+        rules, leaving = prepared if prepared is not None else ({}, [])
         if isinstance(event, v.ApplicationSubmitted):
             queue = leaf_of(step.state, event.queue)
             step.emit(
                 v.ApplicationPlaced, cause=event.seq, application=event.application, queue=queue
             )
         elif isinstance(event, v.ConfigurationApplied):
-            # Before the first manifests, or after another format, nothing was in force.
-            seq, old = self._before or (0, {})
-            quota.after_configuration(step, old if seq == event.seq else {}, event)
+            quota.after_configuration(step, rules, event, enabled=True)
             stopping.drain_all(step, event.seq)
         elif isinstance(event, v.AllocationRestored):
             stopping.drain_one(step, event.allocation, event.seq)
-        for leaf in self._leaving:
-            application_placement.remove_empty(step, leaf, event.seq)
-        self._leaving = []
+        for leaf in leaving:
+            empty_queues.remove_empty(step, leaf, event.seq)
+
+    # ------------------------------------------------------------------------------------ decisions
 
     def next_cycle(self, state: State) -> int | None:
         """Return the present when somebody is new or something ended where somebody waits; None: not before something changes."""
@@ -71,19 +110,7 @@ class KueueFamily:
 
     def cycle(self, step: Step) -> None:
         """Run cycles until nothing more can be done."""
-        run = Run(step)
-        run.until_quiet()
-        self.last_order = run.order
-
-    def cycle_once(self, step: Step) -> None:
-        """Run exactly one cycle, one head per ClusterQueue, whoever was looked at before."""
-        run = Run(step)
-        run.once()
-        self.last_order = run.order
-
-    def search_once(self, step: Step) -> None:
-        """Search victims once for every ask whose flavors are given; eligibility is not tested."""
-        self.last_order = fixed.search_all(step)
+        Run(step).until_quiet()
 
     def fire(self, step: Step, timer: Timer) -> None:
         """Enforce a quota whose delay has passed."""

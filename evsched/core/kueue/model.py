@@ -16,13 +16,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from events.configuration import ClusterQueueSpec, CohortSpec
-from evsched.core.queues import Queue, QueueSettings
+from evsched.core.queues import Queue, QueueSettings, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from events.configuration import KueueSpec, ResourceGroupSpec
     from evsched.core.resources import Pairs, ResourceTypes
+    from evsched.core.state import State
 
 COHORT_PREFIX = "cohort/"
 """Before the name of a cohort in a queue's path; ClusterQueues have their name alone."""
@@ -200,8 +201,8 @@ def quota_of(queue: Queue) -> Quota:
 # ------------------------------------------------------------------------------------- construction
 
 
-def build_tree(spec: KueueSpec, types: ResourceTypes) -> tuple[Queue, dict[str, Queue]]:
-    """Return the queue above all cohort trees (path empty, no quota) and all queues by path.
+def build(spec: KueueSpec, types: ResourceTypes) -> Tree:
+    """Return the queue above all cohort trees (path empty, no quota), all queues and LocalQueues.
 
     Cohorts exist by being named. The order of trees and children is that of the manifests: cohort
     objects first, then cohorts that only ClusterQueues name.
@@ -232,7 +233,22 @@ def build_tree(spec: KueueSpec, types: ResourceTypes) -> tuple[Queue, dict[str, 
         _sum_up(quota_of(queue))
     for queue in queues.values():
         quota_of(queue).resource_of = resource_of
-    return root, queues
+    local_queues = {f"{one.namespace}/{one.name}": one.cluster_queue for one in spec.local_queues}
+    return Tree(root, queues, local_queues)
+
+
+def add_queue(state: State, path: str, *, parent: bool, draining: bool) -> Queue:
+    """Add a queue that the configuration does not name, without quota, and return it.
+
+    Names of ClusterQueues may hold dots, which say nothing about their place: it hangs at the root.
+    """
+    known = state.queues.get(path)
+    if known is not None:
+        return known
+    queue = Queue(path, path, state.root, leaf=not parent)
+    queue.draining, queue.dynamic = draining, not draining
+    state.attach(queue, state.root)
+    return queue
 
 
 def _cohort(

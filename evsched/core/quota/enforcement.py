@@ -17,7 +17,6 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from events import vocabulary as v
-from events.configuration import YunikornSpec
 from evsched.core.quota import plan as quota_plan
 from evsched.core.quota import timers as quota_timers
 from evsched.core.quota.targets import over
@@ -25,7 +24,6 @@ from evsched.core.quota.targets import over
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from events.configuration import Configuration
     from evsched.core.queues import Queue
     from evsched.core.state import State
     from evsched.core.step import Step
@@ -54,12 +52,20 @@ def armed(state: State) -> dict[str, Timer]:
     }
 
 
-def after_configuration(step: Step, old: Before | None, event: v.ConfigurationApplied) -> None:
-    """Start, restart and cancel timers after a configuration came into force."""
+def after_configuration(
+    step: Step, old: Before, event: v.ConfigurationApplied, *, enabled: bool
+) -> None:
+    """Start, restart and cancel timers after a configuration came into force.
+
+    Args:
+        step: The step that applied it.
+        old: What counted before, as `before` returned it; empty where nothing did.
+        event: The configuration.
+        enabled: Whether it wants quotas enforced at all.
+    """
     state = step.state
-    spec = event.configuration
     for path, change in tuple(
-        quota_timers.changes(old or {}, before(state), armed(state), enabled=is_enabled(spec))
+        quota_timers.changes(old, before(state), armed(state), enabled=enabled)
     ):
         if change.delay_ms is None:
             step.emit(
@@ -73,29 +79,17 @@ def after_configuration(step: Step, old: Before | None, event: v.ConfigurationAp
             step.emit(v.QuotaPreemptionScheduled, cause=event.seq, queue=path, at=at)
 
 
-def is_enabled(configuration: Configuration | None) -> bool:
-    """Tell whether quotas are enforced at all: the partition's switch; Kueue's ClusterQueues have their delay alone."""
-    return configuration is not None and (
-        not isinstance(configuration, YunikornSpec) or configuration.quota_preemption_enabled
-    )
-
-
-def enforce(step: Step, timer: Timer) -> None:
+def enforce(step: Step, timer: Timer, *, miss_percent: int = 100) -> None:
     """Enforce the maximum of a queue whose delay has passed; queues below it that are due at the same instant come first."""
     state = step.state
     queue = state.queues.get(timer.subject)
-    miss = (
-        state.configuration.quota_miss_percent
-        if isinstance(state.configuration, YunikornSpec)
-        else 100
-    )
     if queue is None:
         _unhelpful(step, timer.subject, timer.cause, "is not there any more")
         return
     for below in sorted(queue.walk(), key=lambda one: (-one.depth, one.order, one.path)):
         due = state.timers.armed.get(quota_timers.TIMER + below.path)
         if due is not None and due.due == timer.due:
-            enforce_maximum(step, below, below.maximum, cause=due.cause, miss_percent=miss)
+            enforce_maximum(step, below, below.maximum, cause=due.cause, miss_percent=miss_percent)
 
 
 def enforce_maximum(

@@ -66,12 +66,11 @@ NONE = Rule({}, 0)
 def rule_of(queue: Queue) -> Rule:
     """Return what counts for the timer of a queue; dynamic and draining queues have no timer, so they count as unlimited.
 
-    The nominal quotas of a Kueue ClusterQueue stand in the place of a maximum.
+    The maximum of a Kueue ClusterQueue are its nominal quotas.
     """
     if queue.dynamic or queue.draining:
         return NONE
-    maximum = queue.maximum if queue.quota is None else queue.quota.nominal
-    return Rule(maximum, queue.settings.quota_preemption_delay_ms)
+    return Rule(queue.maximum, queue.settings.quota_preemption_delay_ms)
 
 
 def rules(queues: Mapping[str, Queue]) -> dict[str, Rule]:

@@ -6,48 +6,91 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from events.configuration import YunikornSpec
+from evsched.core import empty_queues
 from evsched.core.quota import enforcement as quota
+from evsched.core.refusals import Rejection
 from evsched.core.timers import PAUSE
-from evsched.core.yunikorn import allocation, application_placement, pauses, preemption
+from evsched.core.yunikorn import allocation, application_placement, pauses, preemption, tree
+from evsched.core.yunikorn.queue_rules import queue_problems
 
 if TYPE_CHECKING:
-    from evsched.core.queues import Queue
+    from evsched.core.problem import Problem
+    from evsched.core.queues import Queue, Tree
+    from evsched.core.resources import ResourceTypes
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
-    from evsched.core.validation import Rejection
+
+
+Prepared = tuple["quota.Before", "list[Queue]"]
+"""What counted for quota timers before a configuration, and the queues that an exit may leave empty."""
 
 
 class YunikornFamily:
-    """The policies of queues.yaml."""
+    """The policies of queues.yaml (protocol `evsched.core.family.Family`)."""
 
-    def __init__(self) -> None:
-        """Start without a remembered configuration."""
-        self._before: tuple[int, quota.Before] | None = None
-        self._leaving: list[Queue] = []
+    by_quota = False
+
+    # -------------------------------------------------------------------------------- configuration
+
+    def problems(self, spec: YunikornSpec) -> list[Problem]:
+        """Return what the rules of queues.yaml say."""
+        return queue_problems(spec)
+
+    def remarks(self, spec: YunikornSpec) -> list[Problem]:  # noqa: ARG002 - the protocol's
+        """Return nothing: what is remarkable is told property by property, with its line in the file."""
+        return []
+
+    def build(self, spec: YunikornSpec, types: ResourceTypes) -> Tree:
+        """Return the queues that a configuration describes."""
+        return tree.build(spec, types)
+
+    def add_queue(self, state: State, path: str, *, parent: bool, draining: bool) -> Queue:
+        """Add a dynamic queue by its template, or a draining one, and what is missing above it."""
+        return tree.add_queue(state, path, parent=parent, draining=draining)
+
+    def kept_leaves(self, state: State, spec: YunikornSpec) -> Rejection | None:
+        """Refuse a configuration that makes a parent of a leaf in use, or a leaf of a parent above one."""
+        return tree.kept_leaves(state, spec)
+
+    def evictions(self, spec: YunikornSpec) -> tuple[int, int]:
+        """Return the partition's own grace and number of attempts."""
+        return spec.eviction_grace_ms, spec.eviction_attempts
+
+    def enforces_quotas(self, spec: YunikornSpec) -> bool:
+        """Return the partition's switch."""
+        return spec.quota_preemption_enabled
+
+    def places(self, spec: YunikornSpec) -> bool:
+        """Tell whether there are placement rules."""
+        return bool(spec.placement_rules)
+
+    # --------------------------------------------------------------------------------------- inputs
 
     def refuse(self, state: State, proposed: v.AnyInput) -> Rejection | None:
         """Ask the placement rules and limits."""
         return application_placement.refuse(state, proposed)
 
-    def before_input(self, step: Step, event: v.AnyInput) -> None:
+    def prepare(self, state: State, event: v.AnyInput) -> Prepared:
         """Keep the maxima and delays that a new configuration replaces, and the queues that an exit may leave empty."""
-        if isinstance(event, v.ConfigurationApplied):
-            self._before = event.seq, quota.before(step.state)
-        self._leaving = application_placement.leaves_that_may_go(step.state, event)
+        rules = quota.before(state) if isinstance(event, v.ConfigurationApplied) else {}
+        return rules, empty_queues.leaves_that_may_go(state, event)
 
-    def follow(self, step: Step, event: v.AnyInput) -> None:
+    def follow(self, step: Step, event: v.AnyInput, prepared: Prepared | None) -> None:
         """Place an application; start and cancel quota timers, end pauses; remove queues that are empty now and were to go."""
+        # Before the first queues.yaml, or after another format, nothing was in force.
+        rules, leaving = prepared if prepared is not None else ({}, [])
         if isinstance(event, v.ApplicationSubmitted):
             application_placement.place(step, event)
         elif isinstance(event, v.ConfigurationApplied):
-            # Before the first queues.yaml, or after another format, nothing was in force.
-            seq, old = self._before or (0, {})
-            quota.after_configuration(step, old if seq == event.seq else {}, event)
+            spec = event.configuration
+            enabled = isinstance(spec, YunikornSpec) and self.enforces_quotas(spec)
+            quota.after_configuration(step, rules, event, enabled=enabled)
             pauses.after_configuration(step, event)
-        for leaf in self._leaving:
-            application_placement.remove_empty(step, leaf, event.seq)
-        self._leaving = []
+        for leaf in leaving:
+            empty_queues.remove_empty(step, leaf, event.seq)
+
+    # ------------------------------------------------------------------------------------ decisions
 
     def next_cycle(self, state: State) -> int | None:
         """Return when the next preemption cycle is due."""
@@ -66,7 +109,9 @@ class YunikornFamily:
         if timer.kind == PAUSE:
             pauses.resume(step, timer)
         else:
-            quota.enforce(step, timer)
+            spec = step.state.configuration
+            assert isinstance(spec, YunikornSpec)
+            quota.enforce(step, timer, miss_percent=spec.quota_miss_percent)
 
     def allocate(self, step: Step) -> None:
         """Bind what fits, and pause applications that have too much that does not."""

@@ -12,6 +12,7 @@ from events.configuration import (
     ResourceGroupSpec,
 )
 from evsched.core.engine import Engine
+from replays.scenarios.kueue import OrderedKueue
 
 NOW = 1_767_225_600_000
 
@@ -110,7 +111,9 @@ class Partition:
 
     def cycle(self) -> list[v.AnyEvent]:
         """Run exactly one cycle."""
-        return list(self.engine.cycle_once(self.now))
+        step = self.engine.begin(self.now)
+        OrderedKueue().cycle_once(step)
+        return list(step.events)
 
 
 def bound(events: list[v.AnyEvent]) -> list[str]:

@@ -8,6 +8,7 @@ from evsched.core.kueue import classic as classic_search
 from evsched.core.kueue import fair as fair_search
 from evsched.core.kueue.model import quota_of
 from evsched.core.kueue.trial import Trial
+from replays.scenarios.kueue import OrderedKueue
 from tests.core.kueue import naive
 from tests.core.kueue.cohorts import engine_with, problems
 from tests.examples import examples
@@ -24,8 +25,9 @@ def contested_of(spec, running, ask):
 def found_by_engine(spec, running, ask):
     """Return the victims that the engine finds for an ask whose flavors are given, as (id, reason), and the engine."""
     engine = engine_with(spec, running, ask)
-    events = engine.search_once(engine.state.time)
-    decided = [event for event in events if isinstance(event, v.PreemptionDecided)]
+    step = engine.begin(engine.state.time)
+    OrderedKueue().search_once(step)
+    decided = [event for event in step.events if isinstance(event, v.PreemptionDecided)]
     return [(one.id, one.reason) for event in decided for one in event.victims], engine
 
 

@@ -1,12 +1,16 @@
-"""The victim search alone, for asks whose flavors are given; whether the ask may preempt there is not asked (scenario format)."""
+"""What scenario files want of Kueue beyond what a leader does: single cycles, single searches, the order of consideration.
+
+A single search is for asks whose flavors are given; whether the ask may preempt there is not asked.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from events import vocabulary as v
-from evsched.core.kueue.admission import bound, decide
+from evsched.core.kueue.admission import Run, bound, decide
 from evsched.core.kueue.cycle import Nominee
+from evsched.core.kueue.family import KueueFamily
 from evsched.core.kueue.flavors import PREEMPT, Assignment
 from evsched.core.kueue.search import Searcher
 from evsched.core.kueue.trial import Trial
@@ -21,6 +25,34 @@ if TYPE_CHECKING:
 
 Part = tuple[dict[str, int], dict[str, str], "tuple[str, ...] | None"]
 """Of one podset: amounts, flavors, and the resources that need preemption (None: those that do not fit now)."""
+
+
+class OrderedKueue(KueueFamily):
+    """Kueue's policies, with an ear for the order of consideration.
+
+    Attributes:
+        order: The asks that the last cycle considered, in that order, one list a cohort tree.
+    """
+
+    def __init__(self) -> None:
+        """Start before the first cycle."""
+        self.order: list[list[str]] = []
+
+    def cycle(self, step: Step) -> None:
+        """Run cycles until nothing more can be done."""
+        run = Run(step)
+        run.until_quiet()
+        self.order = run.order
+
+    def cycle_once(self, step: Step) -> None:
+        """Run exactly one cycle, one head per ClusterQueue, whoever was looked at before."""
+        run = Run(step)
+        run.once()
+        self.order = run.order
+
+    def search_once(self, step: Step) -> None:
+        """Search victims once for every ask whose flavors are given."""
+        self.order = search_all(step)
 
 
 def search_all(step: Step) -> list[list[str]]:

@@ -1,0 +1,25 @@
+"""Which families there are: the format of a configuration chooses one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evsched.core.kueue.family import KueueFamily
+from evsched.core.yunikorn.family import YunikornFamily
+
+if TYPE_CHECKING:
+    from events.configuration import Configuration
+    from evsched.core.family import Family
+
+FAMILIES: dict[str, Family] = {"yunikorn": YunikornFamily(), "kueue": KueueFamily()}
+"""By format. Further families may be added before the first log is read, and never taken out."""
+
+
+def format_of(configuration: Configuration) -> str:
+    """Return the name of a configuration's format."""
+    return str(configuration.__struct_config__.tag)
+
+
+def family_of(configuration: Configuration) -> Family:
+    """Return the family of a configuration; raises KeyError for a format that no family is registered for."""
+    return FAMILIES[format_of(configuration)]
