@@ -14,7 +14,8 @@
     │   ├── TopicMisconfigured
     │   └── AccessDenied
     ├── LogDamaged                the log itself: it was altered, cut, mixed up or replaced
-    │   └── PositionLost
+    │   ├── PositionLost
+    │   └── StateDiffers
     ├── EnvironmentFault          the network, the disk, the broker
     │   ├── LogUnreachable
     │   ├── LogBusy
@@ -177,6 +178,10 @@ class LogDamaged(StreamError):
 
 class PositionLost(LogDamaged):
     """A position that was there once is not there any more: the head or the tail of the stream was lost."""
+
+
+class StateDiffers(LogDamaged):
+    """Events or digests of the log do not fit a reader's state: the log is wrong, or the snapshot that the reader began from."""
 
 
 class EnvironmentFault(StreamError):

@@ -10,6 +10,7 @@ together in the table ``position``, so that a restart goes on where the last com
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiosql
@@ -17,12 +18,11 @@ from aiosql.utils import SQLLoadException, SQLParseException
 
 from events import vocabulary as v
 from events.chain import START
+from events.streams.private_files import touch
 from projections.read_model import Place, RebuildNeeded, decode_head, encode_head
 from projections.rows import text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from events.chain import Step
 
 EVENT_TYPES = {kind.__name__: kind for kind in v.AnyEvent.__args__}
@@ -54,6 +54,7 @@ class CustomProjection:
             for name, kind in EVENT_TYPES.items()
             if f"on_{name}" in statements
         }
+        touch(Path(path))
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._place = Place(path)
         try:

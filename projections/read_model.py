@@ -20,6 +20,7 @@ import aiosql
 import msgspec
 
 from events.chain import START, Head
+from events.streams.private_files import touch
 from evsched.core import snapshot
 from evsched.core.recorded import take_recorded
 from evsched.core.reducer import apply
@@ -75,6 +76,7 @@ class ReadModel:
             RebuildNeeded: It holds another log, another schema version, or a state that cannot be
                 read.
         """
+        touch(Path(path))
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._place = Place(path)
         self._log_id = log_id

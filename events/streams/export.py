@@ -35,6 +35,7 @@ from events.errors import (
     TargetDiffers,
 )
 from events.frame import UNREADABLE, decode_header, frame_hash
+from events.streams import private_files
 from events.streams.protocols import BEFORE_FIRST, EventLog, Heartbeat, Record
 
 FORMAT = "evsched-log"
@@ -74,7 +75,8 @@ async def export_log(log: EventLog, path: Path) -> int:
     partial = path.with_name(f".{path.name}.partial")
     count = 0
     try:
-        with partial.open("wb") as raw:
+        partial.unlink(missing_ok=True)
+        with os.fdopen(private_files.create(partial), "wb") as raw:
             out = (
                 zstandard.ZstdCompressor(level=6).stream_writer(raw, closefd=False)
                 if path.suffix == ".zst"

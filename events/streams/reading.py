@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 from events.chain import ChainReader, Head, Step
 from events.errors import PositionLost
-from events.frame import frame_hash
+from events.frame import UNREADABLE, decode_frame, frame_hash
 from events.streams.protocols import EventLog, Record
 
 
@@ -16,8 +16,7 @@ async def resume(log: EventLog, head: Head) -> ChainReader:
 
     Raises:
         PositionLost: The log does not hold that very frame at that position any more: its tail or
-            head was lost, or it is another
-        log.
+            head was lost, or it is another log; or the frame says otherwise than the head.
     """
     if head.position >= 0:
         found = await record_at(log, head.position)
@@ -29,7 +28,26 @@ async def resume(log: EventLog, head: Head) -> ChainReader:
             raise PositionLost(
                 head.position, f"holds another frame than frame {head.frame} of hash {head.hash}"
             )
+        _compare(head, found)
     return ChainReader(head)
+
+
+def _compare(head: Head, found: Record) -> None:
+    """Raise PositionLost unless a head says what the frame says: whoever kept it may have been made to lie."""
+    try:
+        frame = decode_frame(found.data)
+    except UNREADABLE as error:
+        raise PositionLost(head.position, f"no frame can be read: {error}") from error
+    facts = ("log_id", "term", "leader", "frame", "time", "inbox_next")
+    wrong = [name for name in facts if getattr(head, name) != getattr(frame, name)]
+    # The last piece of an event in fragments does not say its `seq`.
+    if frame.events and head.next_seq != frame.events[-1].seq + 1:
+        wrong.append("next_seq")
+    if not frame.last:
+        wrong.append("last")
+    if wrong:
+        reason = f"frame {frame.frame} has another {', '.join(wrong)} than what was kept of it"
+        raise PositionLost(head.position, reason)
 
 
 async def read_steps(log: EventLog, reader: ChainReader) -> AsyncGenerator[tuple[Step, ...], None]:

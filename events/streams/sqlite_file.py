@@ -38,6 +38,7 @@ from events.errors import (
     StreamMissing,
     TopicMisconfigured,
 )
+from events.streams import private_files
 
 SQL = Path(__file__).with_name("sql")
 QUERIES = aiosql.from_path(SQL / "streams.sql", "aiosqlite", mandatory_parameters=False)
@@ -158,7 +159,7 @@ class SqliteFile:
 
     async def _set_up(self, path: Path) -> None:
         """Make the tables if they are not there, and the file too."""
-        await asyncio.to_thread(_touch, path)
+        await asyncio.to_thread(private_files.touch, path)
         # Not on the writer's connection: running a script would commit the half of a group that may
         # be under way there.
         connection = await self._connect(path)
@@ -434,12 +435,8 @@ def _quoted(path: Path) -> str:
 
 
 def _folder(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_files.make_folder(path.parent)
     return path.parent
-
-
-def _touch(path: Path) -> None:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _link(new: Path, path: Path) -> None:

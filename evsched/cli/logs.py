@@ -14,8 +14,8 @@ from urllib.parse import quote
 from cyclopts import Group, Parameter
 
 from events.chain import ChainReader, Step
-from events.errors import CallerError, StreamError, StreamMissing, UnknownScheme
-from events.streams import EventLog, Streams, open_log, open_streams
+from events.errors import CallerError, StateDiffers, StreamError, StreamMissing, UnknownScheme
+from events.streams import EventLog, Streams, open_log, open_streams, private_files
 from events.streams.reading import read_steps
 from events.streams.security import KafkaSecurity
 from evsched.cli.answers import MISUSE, UNREACHABLE, CommandError
@@ -74,7 +74,7 @@ class Reach:
         if self.log:
             return _address(self.log)
         folder = data_directory()
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_files.make_folder(folder)
         return f"sqlite:///{folder / 'log.db'}"
 
     @property
@@ -198,4 +198,6 @@ def as_command_error(error: StreamError) -> CommandError:
     if isinstance(error, UnknownScheme):
         return CommandError(f"--log {error.url}: not understood, expected {ADDRESSES}")
     hint = f" ({MAKERS})" if isinstance(error, StreamMissing) else ""
+    if isinstance(error, StateDiffers):
+        hint = " (where the reading began at a snapshot, that may be wrong: `evsched log check` reads without any)"
     return CommandError(f"{error}{hint}", MISUSE if isinstance(error, CallerError) else UNREACHABLE)

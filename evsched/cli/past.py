@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated, Protocol
 from cyclopts import Parameter
 
 from events.streams import EventLog
+from events.streams.private_files import plain_name
 from evsched.cli.answers import CommandError, say, talk
 from evsched.cli.logs import Where, data_directory, log_of
 from evsched.snapshots.store import SnapshotStore
@@ -44,7 +44,6 @@ Known = Annotated[
 
 STEPS_BETWEEN_SIGNS = 200
 COLLECT_AFTER = 50_000
-_PLAIN = re.compile(r"[a-z0-9-]{1,63}")
 
 
 class Meter(Protocol):
@@ -64,9 +63,10 @@ def moment_of(text: str) -> Moment:
 
 def snapshot_store(folder: Path | None, log_id: str) -> SnapshotStore | None:
     """Return the snapshots of a log, which lie in a folder of its own below ``folder`` (None: that of your data directory)."""
-    if not _PLAIN.fullmatch(log_id):
+    name = plain_name(log_id)
+    if name is None:
         return None
-    return SnapshotStore((folder or data_directory() / "snapshots") / log_id, say)
+    return SnapshotStore((folder or data_directory() / "snapshots") / name, say)
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 
 from events.chain import ChainReader
 from events.streams import EventLog
+from events.streams.private_files import PLAIN_NAME, make_folder, plain_name
 from events.streams.sqlite_file import APPLICATION_ID
 from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, say
 from evsched.cli.interrupts import heeding
@@ -38,6 +39,8 @@ app = App(
     help="Keep a read model of the log: tables for audits, or a projection of your own.",
 )
 
+ID_SHOWN = 120
+"""Most letters of a log's id in an error; honest ones are shorter."""
 _SQLITE_HEAD = 100
 """Bytes at the beginning of a SQLite file that say whose it is (https://sqlite.org/fileformat.html, "The Database Header")."""
 
@@ -153,7 +156,7 @@ async def _rebuild(log: EventLog, log_id: str, path: Path) -> int:
     """Make the read model anew; return how many events it holds."""
     # What is made here stays until the end, so looking for garbage finds none.
     gc.disable()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     try:
         return await _rebuild_beside(log, Rebuild(path, log_id))
     except Overtaken as error:
@@ -245,9 +248,18 @@ async def status(*, where: Where = HERE, db: Db = None, json: Json = False) -> i
 
 
 def default_path(log_id: str, sql: Path | None = None) -> Path:
-    """Return where the read model of a log is kept when no file is named; a projection of one's own beside it."""
+    """Return where the read model of a log is kept when no file is named; a projection of one's own beside it.
+
+    Raises:
+        CommandError: The log's id is no name of a file: a stranger chose it.
+    """
+    name = plain_name(log_id)
+    if name is None:
+        raise CommandError(
+            f"log: found the id {log_id[:ID_SHOWN]!r}, expected {PLAIN_NAME}; name a file with --db"
+        )
     suffix = f"-{sql.resolve().name}" if sql is not None else ""
-    return data_directory() / "projections" / f"{log_id}{suffix}.db"
+    return data_directory() / "projections" / f"{name}{suffix}.db"
 
 
 async def _log_id(log: EventLog) -> str:
@@ -258,7 +270,7 @@ async def _log_id(log: EventLog) -> str:
 
 
 def _opened(path: Path, log_id: str, sql: Path | None) -> ReadModel | CustomProjection:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     try:
         return ReadModel(path, log_id) if sql is None else CustomProjection(sql, path, log_id)
     except (RebuildNeeded, sqlite3.Error) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from events.errors import LogDamaged
+from events.errors import StateDiffers
 from events.vocabulary import AnyEvent, CheckpointRecorded
 from evsched.core.reducer import apply_all
 
@@ -31,7 +31,7 @@ def take_recorded(
         take: Applies an event to the state.
 
     Raises:
-        LogDamaged: A digest is not that of the state, or an event cannot follow what came before
+        StateDiffers: A digest is not that of the state, or an event cannot follow what came before
             it: this reader, or whoever wrote the log, is wrong.
     """
     event = None
@@ -59,14 +59,14 @@ def apply_recorded(engine: Engine, events: Sequence[AnyEvent], time: int, positi
 def _compare(state: State, position: int, event: CheckpointRecorded) -> None:
     digest = state.digest()
     if digest != event.digest:
-        raise LogDamaged(
+        raise StateDiffers(
             position,
             f"event {event.seq} carries digest {event.digest[:12]}…, the state has {digest[:12]}…",
         )
 
 
-def _damage(position: int, event: AnyEvent | None, error: Exception) -> LogDamaged:
+def _damage(position: int, event: AnyEvent | None, error: Exception) -> StateDiffers:
     name = f"event {event.seq}, {type(event).__name__}" if event is not None else "an event"
-    return LogDamaged(
+    return StateDiffers(
         position, f"{name}, cannot follow what came before it ({type(error).__name__}: {error})"
     )

@@ -18,7 +18,7 @@ from typing import Literal
 
 import structlog
 
-from events.errors import LogDamaged, NotLeading, StreamError
+from events.errors import LogDamaged, NotLeading, StateDiffers, StreamError
 from events.streams.leadership import Leadership
 from events.streams.protocols import Streams
 from evsched.core.engine import Engine
@@ -139,9 +139,18 @@ class Member:
             warm = await self._follow()
             if not self._stopping.is_set():
                 await self._lead(warm)
+        except StateDiffers as error:
+            # Only who began at the beginning of the log can say that the log is wrong.
+            if self._warm is None or not self._warm.began:
+                self._fail(error)
+                return
+            self._log.error(
+                "snapshot does not fit the log", seq=self._warm.began, reason=error.reason
+            )
+            self._snapshots.distrust()
+            self._warm, self.role = None, "starting"
         except LogDamaged as error:
-            self.failure = error
-            self._log.critical("log damaged", position=error.position, reason=error.reason)
+            self._fail(error)
         except NotLeading as error:
             self._log.warning("term over", reason=str(error))
         except StreamError as error:
@@ -185,6 +194,11 @@ class Member:
     def _patience(self, attempt: int) -> float:
         """Return how long to wait before another attempt, seconds; ``attempt`` counts from 1."""
         return min(self._pace.retry * 2.0 ** (attempt - 1), self._pace.retry_most)
+
+    def _fail(self, error: LogDamaged) -> None:
+        """Give up: the log is damaged."""
+        self.failure = error
+        self._log.critical("log damaged", position=error.position, reason=error.reason)
 
     async def _pause(self, seconds: float) -> None:
         """Return after this many seconds, or when stopped."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from events.streams import private_files
 from evsched.service.assignment import Assignment
 from evsched.service.faults import place_of
 from evsched.service.member import Member, Role
@@ -140,7 +141,9 @@ class Service:
                 self.ready_file.unlink(missing_ok=True)
                 return
             draft = self.ready_file.with_name(f".{self.ready_file.name}.{os.getpid()}")
-            draft.write_bytes(msgspec.json.encode(report) + b"\n")
+            draft.unlink(missing_ok=True)
+            with os.fdopen(private_files.create(draft), "wb") as file:
+                file.write(msgspec.json.encode(report) + b"\n")
             draft.replace(self.ready_file)
         except OSError as error:
             _log.warning("readiness not told", file=str(self.ready_file), reason=error.strerror)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -24,6 +23,7 @@ import structlog
 from events.chain import ChainReader, Head, Step
 from events.errors import LogDamaged, PositionLost
 from events.frame import UNREADABLE, decode_frame
+from events.streams.private_files import plain_name
 from events.streams.protocols import EventLog, Record
 from events.streams.reading import resume
 from evsched.core import snapshot
@@ -40,7 +40,6 @@ COLLECT_AFTER = 50_000
 """Objects made between two runs of the garbage collector; the state itself is no garbage and is left out of them."""
 
 _log = structlog.get_logger(__name__)
-_PLAIN = re.compile(r"[a-z0-9-]{1,63}")
 
 
 class Warm:
@@ -49,18 +48,20 @@ class Warm:
     Attributes:
         engine: With the state after the last complete step.
         reader: Stands behind that step.
+        began: After which event: that of the snapshot; 0: at the beginning of the log.
     """
 
     def __init__(self, engine: Engine | None = None, reader: ChainReader | None = None) -> None:
         """Begin with what a snapshot holds, or before the first frame."""
         self.engine = engine or Engine()
         self.reader = reader or ChainReader()
+        self.began = self.engine.state.seq
 
     def apply(self, step: Step) -> None:
         """Apply a step that the reader has accepted.
 
         Raises:
-            LogDamaged: See `apply_recorded`.
+            StateDiffers: See `apply_recorded`.
         """
         apply_recorded(self.engine, step.events, step.time, step.head.position)
         self.engine.state.time = step.time
@@ -96,12 +97,17 @@ class Snapshots:
         self._folder = folder
         self._every = every
         self._last = 0
+        self._trusted = True
         self._writing: asyncio.Task[None] | None = None
+
+    def distrust(self) -> None:
+        """Begin at the beginning of the log from now on: a state from a snapshot did not fit the log."""
+        self._trusted = False
 
     async def begin(self, log: EventLog) -> Warm:
         """Return a state from the newest snapshot that the log still agrees with, or an empty one; `Warm.catch_up` comes next."""
         store = self._store(await _log_id(log)) if self._folder is not None else None
-        if store is not None:
+        if store is not None and self._trusted:
             for header, state in store.usable(store.folder.name):
                 try:
                     reader = await resume(log, header.head)
@@ -139,10 +145,11 @@ class Snapshots:
             await self._writing
 
     def _store(self, log_id: str) -> SnapshotStore | None:
-        if self._folder is None or not _PLAIN.fullmatch(log_id):
+        name = plain_name(log_id)
+        if self._folder is None or name is None:
             return None
         return SnapshotStore(
-            self._folder / log_id, lambda text: _log.warning("snapshot passed over", reason=text)
+            self._folder / name, lambda text: _log.warning("snapshot passed over", reason=text)
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from events.streams import private_files
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -14,7 +16,7 @@ class Disk:
 
     def create(self, path: Path) -> int:
         """Create a new file that only its owner may read; return its descriptor. Raises FileExistsError."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        return private_files.create(path)
 
     def write(self, descriptor: int, data: bytes) -> None:
         """Write all of the data."""

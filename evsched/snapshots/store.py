@@ -5,6 +5,10 @@ the frame from the log and compares (a log that lost its tail has other frames t
 torn, flipped, of another log or of another version is passed over with a warning; an older one
 serves, or the beginning of the log.
 
+None of this proves a snapshot that was forged with care. So a file counts only where no other
+account of the machine can have written it, and a reader whose state does not fit the log behind a
+snapshot takes the snapshot for wrong before it takes the log for damaged (docs/security.md).
+
 The file: one line of JSON (`Header`), the state as zstandard-compressed MessagePack, and 32
 hexadecimal digits of blake2b over all that stands before them. It is written under another name,
 synced, and renamed, so that a reader never sees half of one.
@@ -13,13 +17,16 @@ synced, and renamed, so that a reader never sees half of one.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import stat
 from typing import TYPE_CHECKING
 
 import msgspec
 import zstandard
 
 from events.chain import Head
+from events.streams import private_files
 from evsched.core import snapshot
 from evsched.snapshots.disk import Disk
 
@@ -36,6 +43,9 @@ NEWEST = 3
 """How many of them are the newest, whatever lies between them."""
 
 _NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{32}\.snapshot")
+LARGEST_STATE = 1 << 30
+"""Most bytes of a state, a few million allocations; a file that claims more is no snapshot of ours."""
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _CHECK_DIGITS = 32
 _LONGEST_LINE = 100_000
 
@@ -84,9 +94,13 @@ def _check(body: bytes) -> bytes:
 
 
 def unpack(path: Path) -> tuple[Header, bytes]:
-    """Return header and state bytes of a snapshot file; raise `SnapshotDamaged` when any of it is not as it was written."""
+    """Return header and state bytes of a snapshot file.
+
+    Raises:
+        SnapshotDamaged: Any of it is not as it was written, or another account can write to it.
+    """
     try:
-        data = path.read_bytes()
+        data = _read(path)
     except OSError as error:
         raise SnapshotDamaged(path, f"cannot be read: {error.strerror}") from error
     body, check = data[:-_CHECK_DIGITS], data[-_CHECK_DIGITS:]
@@ -97,15 +111,53 @@ def unpack(path: Path) -> tuple[Header, bytes]:
     line, _, packed = body.partition(b"\n")
     try:
         header = msgspec.json.decode(line, type=Header)
-        state = zstandard.ZstdDecompressor().decompress(packed)
-    except (msgspec.MsgspecError, zstandard.ZstdError) as error:
-        raise SnapshotDamaged(path, str(error)) from error
+        state = _decompressed(path, packed)
+    except (msgspec.MsgspecError, zstandard.ZstdError, UnicodeDecodeError, MemoryError) as error:
+        raise SnapshotDamaged(path, str(error) or type(error).__name__) from error
     if (header.format, header.core) != (FORMAT, snapshot.VERSION):
         found, expected = f"{header.format}/{header.core}", f"{FORMAT}/{snapshot.VERSION}"
         raise SnapshotDamaged(
             path, f"found format {found}, expected {expected}: written by another version"
         )
     return header, state
+
+
+def _read(path: Path) -> bytes:
+    """Return the bytes of a file that is this account's own; raise `SnapshotDamaged` when it is not."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - by its descriptor
+        found = os.fstat(file.fileno())
+        if found.st_uid != os.geteuid():
+            raise SnapshotDamaged(path, f"is owned by user {found.st_uid}, expected {os.geteuid()}")
+        if found.st_mode & _WRITABLE_BY_OTHERS:
+            mode = stat.filemode(found.st_mode)
+            raise SnapshotDamaged(path, f"has rights {mode}, expected no right for others to write")
+        if found.st_size > LARGEST_STATE:
+            raise SnapshotDamaged(
+                path, f"has {found.st_size} bytes, expected {LARGEST_STATE} at most"
+            )
+        return file.read()
+
+
+def _decompressed(path: Path, packed: bytes) -> bytes:
+    """Return the bytes of the state, which must say before it is unpacked how large it is."""
+    size = zstandard.frame_content_size(packed)
+    if not 0 <= size <= LARGEST_STATE:
+        claim = "an unknown number of" if size < 0 else size
+        raise SnapshotDamaged(path, f"claims {claim} bytes, expected {LARGEST_STATE} at most")
+    return zstandard.ZstdDecompressor().decompress(packed, max_output_size=LARGEST_STATE)
+
+
+def _restored(path: Path, header: Header, data: bytes) -> State:
+    """Return the state in a snapshot; raise `SnapshotDamaged` when the bytes do not hold the one that the header names."""
+    try:
+        state = snapshot.decode(data, header.head.time, counted=False)
+    except Exception as error:  # a forged record may make anything in the core raise
+        reason = f"holds no state that can be restored: {type(error).__name__}: {error}"
+        raise SnapshotDamaged(path, reason) from error
+    if state.seq != header.seq:
+        reason = f"holds the state after event {state.seq}, its header names {header.seq}"
+        raise SnapshotDamaged(path, reason)
+    return state
 
 
 def _of_log(path: Path, header: Header, log_id: str) -> None:
@@ -118,7 +170,7 @@ def _time_of(path: Path) -> int:
     try:
         with path.open("rb") as file:
             return msgspec.json.decode(file.readline(_LONGEST_LINE), type=Header).head.time
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         # `unpack` finds out what is wrong with it, and says so.
         return -1
 
@@ -168,15 +220,15 @@ class SnapshotStore:
             try:
                 header, data = unpack(path)
                 _of_log(path, header, log_id)
-                state = snapshot.decode(data, header.head.time, counted=False)
-            except (SnapshotDamaged, msgspec.MsgspecError) as error:
+                state = _restored(path, header, data)
+            except SnapshotDamaged as error:
                 self._warn(str(error))
                 continue
             yield header, state
 
     def save(self, header: Header, state: bytes) -> Path:
         """Write a snapshot so that it is there whole or not at all, then remove the oldest ones."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        private_files.make_folder(self.folder)
         final = self.folder / f"{header.seq}-{header.head.hash}.snapshot"
         draft = self.folder / f".{final.name}.draft"
         disk = self._disk

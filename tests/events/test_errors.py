@@ -23,6 +23,7 @@ EXAMPLES = {
     errors.LogDamaged(7, "hole"): "log: damaged at position 7: hole",
     errors.LogDamaged(-1, "hole"): "log: damaged: hole",
     errors.PositionLost(7, "gone"): "log: damaged at position 7: gone",
+    errors.StateDiffers(7, "digest"): "log: damaged at position 7: digest",
     errors.LogUnreachable("t", "no"): "stream t: unreachable: no",
     errors.LogBusy("t", "no"): "stream t: locked by another process: no",
     errors.LogFull("t", "no"): "stream t: no room left: no",

@@ -23,6 +23,7 @@ def saved(store: SnapshotStore, seq: int, log_id: str = LOG):
     engine.step(
         1000 + seq, [v.Proposal(input=v.NodeRegistered(node=f"n{seq}", capacity={"vcore": 8000}))]
     )
+    engine.state.seq = seq
     data = snapshot.encode(engine.state)
     header = Header(
         head=Head(
