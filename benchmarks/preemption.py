@@ -35,9 +35,10 @@ from events.vocabulary import (
 )
 from evsched.core.engine import Engine
 from evsched.core.reducer import apply
+from evsched.core.rules import RULES
 from evsched.core.step import Step
 from evsched.core.workloads import Ask
-from evsched.core.yunikorn.cost import COSTS
+from evsched.core.yunikorn.cost import named
 from evsched.core.yunikorn.guarantee import Failure, Plan, find_plan
 from evsched.core.yunikorn.victims import VictimIndex
 from replays.scenarios.scenario import parse_scenario
@@ -45,7 +46,7 @@ from replays.scenarios.staging import Staging
 
 TARGET_MS = 10.0
 PEER_MS = {100: 23, 1000: 197, 5000: 1071}
-COST = COSTS["default"]
+COST = named("default", RULES[1])
 DELAY_MS = 31_000
 
 

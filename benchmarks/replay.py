@@ -144,7 +144,7 @@ def memory() -> Iterable[Row]:
 def build_indices(state: State) -> None:
     """Build what decisions build on first use."""
     order_of(state, columns_of(state))
-    victims.of(state, named("default"))
+    victims.of(state, named("default", state.rules))
 
 
 def restart() -> Iterable[Row]:

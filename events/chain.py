@@ -25,16 +25,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from events.errors import LogDamaged
+from events.errors import LogDamaged, WrittenByNewer
 from events.frame import (
     MAX_FRAME_BYTES,
     UNREADABLE,
     Frame,
+    FrameOutline,
     decode_event,
     decode_frame,
+    decode_outline,
     encode_event,
     encode_frame,
     frame_hash,
+    unknown_event,
 )
 from events.vocabulary import AnyEvent, LeaderStarted
 
@@ -133,6 +136,8 @@ class ChainReader:
         tip: The last accepted frame, which may be in the middle of a step.
         ignored: How many frames were passed over.
         last_ignored: The latest of them, for an alarm; None when there was none.
+        release: Which release leads, as its fence says; empty: one from before fences named it;
+            None: the fence lies before the place where this reader began.
     """
 
     def __init__(self, head: Head = START) -> None:
@@ -140,6 +145,7 @@ class ChainReader:
         self.tip = head
         self.ignored = 0
         self.last_ignored: Ignored | None = None
+        self.release: str | None = None if head.frame else ""
         self._head = head
         self._parts: list[Frame] = []
         self._events: list[AnyEvent] = []
@@ -160,12 +166,37 @@ class ChainReader:
 
         Raises:
             LogDamaged: The record cannot stand here.
+            WrittenByNewer: It may, and a newer release wrote into it what this one does not know.
         """
         try:
             frame = decode_frame(data)
         except UNREADABLE as error:
-            raise LogDamaged(position, f"no frame can be read: {error}") from error
+            self._pass_over(data, position, error)
+            return None
+        if frame.requires:
+            self._pass_over(data, position, None)
+            return None
         return self.take(frame, frame_hash(data), position)
+
+    def _pass_over(self, data: bytes, position: int, error: Exception | None) -> None:
+        """Pass over a frame that cannot be read when it is void; raise what is wrong with any other.
+
+        Only a frame that follows the last one by its hash was written by a leader of this log, and
+        what this release does not know in it may be newer. It is damage when that leader is of a
+        release that wrote no such thing, as is anything else.
+        """
+        try:
+            outline = decode_outline(data)
+        except UNREADABLE:
+            raise LogDamaged(position, f"no frame can be read: {error}") from error
+        void = self._void(outline)
+        if void:
+            self.ignored += 1
+            self.last_ignored = Ignored(position, outline.term, outline.leader, void)
+            return
+        if outline.unknown and outline.prev == self.tip.hash and self.release != "":
+            raise WrittenByNewer(outline.unknown, position, self.release or "") from error
+        raise LogDamaged(position, f"no frame can be read: {error}") from error
 
     def take(self, frame: Frame, digest: str, position: int) -> Step | None:
         """Do as `accept` does with a frame that is decoded already; ``digest`` is the hash of its bytes."""
@@ -193,7 +224,7 @@ class ChainReader:
         )
         return self._complete(frame) if frame.last else None
 
-    def _void(self, frame: Frame) -> str:
+    def _void(self, frame: Frame | FrameOutline) -> str:
         """Return why readers pass over this frame (rules 2 and 3), an empty text when they do not."""
         tip = self.tip
         if tip.frame == 0:
@@ -207,7 +238,8 @@ class ChainReader:
             return f"term {frame.term} was superseded by term {tip.term}"
         if frame.term == tip.term and not own:
             return f"term {frame.term} is owned by leader {tip.leader}"
-        if frame.term == tip.term + 1 and frame.frame <= tip.frame and is_fence(frame):
+        raced = frame.term == tip.term + 1 and frame.frame <= tip.frame
+        if raced and isinstance(frame, Frame) and is_fence(frame):
             return f"fence of term {frame.term} met frame {tip.frame}, it was built on frame {frame.frame - 1}"
         return ""
 
@@ -252,6 +284,8 @@ class ChainReader:
                 position,
                 f"frame {frame.frame}: inbox_next {frame.inbox_next} in a fence, expected {self._head.inbox_next}",
             )
+        first = frame.events[0]
+        self.release = first.release if isinstance(first, LeaderStarted) else ""
         self._parts, self._events, self._text = [], [], []
         self.tip = msgspec.structs.replace(self.tip, next_seq=self._head.next_seq)
 
@@ -295,6 +329,9 @@ class ChainReader:
         try:
             return (decode_event(text),)
         except UNREADABLE as error:
+            unknown = unknown_event(text)
+            if unknown and self.release != "":
+                raise WrittenByNewer(unknown, position, self.release or "") from error
             raise LogDamaged(
                 position, f"frame {frame.frame}: no event in its pieces: {error}"
             ) from error
@@ -314,28 +351,24 @@ class ChainReader:
         return Step(self._head, frame.time, frame.decided, events)
 
 
-def fence(
-    reader: ChainReader, *, log_id: str, leader: str, time: int, checkpoint_every: int
-) -> Sealed:
+def fence(reader: ChainReader, started: LeaderStarted, *, log_id: str, time: int) -> Sealed:
     """Return the frame that opens the next term after everything that a reader has accepted.
 
     Args:
         reader: Has read to the end of the log.
+        started: What it holds, its leader a random id that was never used before; ``seq`` and
+            ``term`` are given here.
         log_id: Random id for the log, used when it is empty.
-        leader: Random id that was never used before.
         time: Now, milliseconds; the head's time when that is later.
-        checkpoint_every: See LeaderStarted.
     """
     tip, step = reader.tip, reader.head
     term = tip.term + 1
-    event = LeaderStarted(
-        seq=step.next_seq, term=term, leader=leader, checkpoint_every=checkpoint_every
-    )
+    event = msgspec.structs.replace(started, seq=step.next_seq, term=term)
     return _seal(
         Frame(
             log_id=tip.log_id or log_id,
             term=term,
-            leader=leader,
+            leader=event.leader,
             frame=tip.frame + 1,
             prev=tip.hash,
             time=max(time, tip.time),

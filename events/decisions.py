@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from events.inputs import AnyInput, Event, Moment, Name, PodSet
+from events.inputs import AnyInput, Event, Moment, Name, PodSet, Version
 
 
 class Victim(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -27,11 +27,17 @@ class LeaderStarted(Event, frozen=True, kw_only=True):
 
     Attributes:
         checkpoint_every: A CheckpointRecorded follows after this many events; 0: never.
+        rules: Version of the rules in force when the term began.
+        record: Version of the record that digests cover under these rules.
+        release: Of the leader's evsched, for people; empty: not named.
     """
 
     term: int
     leader: str
     checkpoint_every: int = 100_000
+    rules: Version = 1
+    record: Version = 1
+    release: str = ""
 
 
 class InputRejected(Event, frozen=True, kw_only=True):
@@ -244,6 +250,15 @@ class CycleStarted(Event, frozen=True, kw_only=True):
 
 
 class CheckpointRecorded(Event, frozen=True, kw_only=True):
-    """The digest of the state after all events before this one; a reader that gets another one is wrong and stops."""
+    """The digest of the state after all events before this one; a reader that gets another one is wrong and stops.
+
+    Attributes:
+        digest: SHA-256 over the record of the state, in hexadecimal.
+        rules: Version of the rules in force.
+        record: Version of the record; a reader that cannot make this one counts the digest as not
+            compared.
+    """
 
     digest: str
+    rules: Version = 1
+    record: Version = 1

@@ -16,6 +16,7 @@
     ├── LogDamaged                the log itself: it was altered, cut, mixed up or replaced
     │   ├── PositionLost
     │   └── StateDiffers
+    ├── WrittenByNewer            this process: a newer release wrote what it does not know
     ├── EnvironmentFault          the network, the disk, the broker
     │   ├── LogUnreachable
     │   ├── LogBusy
@@ -182,6 +183,22 @@ class PositionLost(LogDamaged):
 
 class StateDiffers(LogDamaged):
     """Events or digests of the log do not fit a reader's state: the log is wrong, or the snapshot that the reader began from."""
+
+
+class WrittenByNewer(StreamError):
+    """A newer release wrote what this one does not know: the log is whole, this process is too old for it.
+
+    Attributes:
+        unknown: What is not known, as a phrase.
+        position: Where it stands in the log; -1 when it is not at one place.
+        release: The release that wrote it; empty when the log does not name it.
+    """
+
+    def __init__(self, unknown: str, position: int = -1, release: str = "") -> None:
+        self.unknown, self.position, self.release = unknown, position, release
+        place = f" at position {position}" if position >= 0 else ""
+        who = f"release {release}: " if release else ""
+        super().__init__(f"log: written by a newer evsched ({who}{unknown}){place}")
 
 
 class EnvironmentFault(StreamError):

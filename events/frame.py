@@ -43,6 +43,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
         fragment: A piece of the JSON text of one event that is too large for a frame; ``events`` is
             empty then.
         fragment_ends: Whether the event is whole with this piece.
+        requires: Names of what a reader must know to understand this frame, beyond its event types;
+            none so far. A reader that does not know one of them is too old for the log.
     """
 
     log_id: str
@@ -57,6 +59,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     events: tuple[AnyEvent, ...] = ()
     fragment: str = ""
     fragment_ends: bool = False
+    requires: tuple[str, ...] = ()
 
 
 class FrameHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -69,11 +72,48 @@ class FrameHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     time: int
 
 
+class _Kind(msgspec.Struct, frozen=True, gc=False):
+    """The type of an event, and of the input in a refusal."""
+
+    type: str = ""
+    input: _Kind | None = None
+
+
+class FrameOutline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A frame whose events this release may not know: what the rules of the chain need, and their types."""
+
+    log_id: str
+    term: int
+    leader: str
+    frame: int
+    prev: str
+    time: int
+    requires: tuple[str, ...] = ()
+    events: tuple[_Kind, ...] = ()
+
+    @property
+    def unknown(self) -> str:
+        """What in it this release does not know, as a phrase; empty: nothing."""
+        if self.requires:
+            return f"a frame that requires {self.requires[0]!r}"
+        return next(filter(None, map(_unknown, self.events)), "")
+
+
+def _unknown(kind: _Kind) -> str:
+    if kind.type not in _TYPES:
+        return f"event type {kind.type!r}"
+    return _unknown(kind.input) if kind.input is not None else ""
+
+
+_TYPES = frozenset(kind.__name__ for kind in AnyEvent.__args__) | frozenset(UPCASTERS)
+
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
 """What decoding raises for bytes that hold no frame, no event, or one that no machine of ours could have written."""
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Frame)
+_outline_decoder = msgspec.json.Decoder(FrameOutline)
+_kind_decoder = msgspec.json.Decoder(_Kind)
 _header_decoder = msgspec.json.Decoder(FrameHeader)
 _event_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _input_decoder: msgspec.json.Decoder[AnyInput] = msgspec.json.Decoder(AnyInput)
@@ -96,6 +136,19 @@ def decode_frame(data: bytes) -> Frame:
     document: dict[str, Any] = msgspec.json.decode(data, type=dict)
     document["events"] = [upcast(event) for event in document.get("events", ())]
     return msgspec.convert(document, Frame)
+
+
+def decode_outline(data: bytes) -> FrameOutline:
+    """Return what any release can read of a frame; raise one of `UNREADABLE` when these bytes hold none."""
+    return _outline_decoder.decode(data)
+
+
+def unknown_event(data: bytes | str) -> str:
+    """Return what this release does not know of the event in this JSON, as a phrase; empty: nothing."""
+    try:
+        return _unknown(_kind_decoder.decode(data))
+    except UNREADABLE:
+        return ""
 
 
 def decode_header(data: bytes) -> FrameHeader:

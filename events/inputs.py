@@ -15,6 +15,8 @@ Name = Annotated[str, Meta(min_length=1, max_length=253)]
 """A name or id. That it holds no control characters is checked by the leader (`evsched.core.validation`)."""
 Text = Annotated[str, Meta(max_length=4096)]
 Moment = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+Version = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+"""Of rules or of a record."""
 Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
 
@@ -217,6 +219,16 @@ class ReservationRestored(Input, frozen=True, kw_only=True):
     node: Name
 
 
+class RulesAdopted(Input, frozen=True, kw_only=True):
+    """Newer rules came into force: from the next event on they decide.
+
+    Attributes:
+        rules: Their version, later than the one before.
+    """
+
+    rules: Version
+
+
 AnyInput = (
     ConfigurationApplied
     | NodeRegistered
@@ -230,5 +242,6 @@ AnyInput = (
     | AllocationReleased
     | EvictionRefused
     | ReservationRestored
+    | RulesAdopted
 )
 """What a producer may propose."""

@@ -56,7 +56,9 @@ from events.inputs import (
     PodSet,
     Priority,
     ReservationRestored,
+    RulesAdopted,
     Text,
+    Version,
 )
 
 AnyEvent = (
@@ -145,6 +147,8 @@ __all__ = [
     "QuotaPreemptionUnhelpful",
     "ReservationReleased",
     "ReservationRestored",
+    "RulesAdopted",
     "Text",
+    "Version",
     "Victim",
 ]

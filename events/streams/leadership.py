@@ -26,7 +26,7 @@ from events.errors import LeadershipLost, LogDamaged, PositionLost
 from events.frame import frame_hash
 from events.streams.protocols import EventLog, Heartbeat
 from events.streams.reading import accept_all, read_steps, record_at
-from events.vocabulary import AnyEvent
+from events.vocabulary import AnyEvent, LeaderStarted
 
 LAST_WRITE_S = 2.0
 """How long a leader that is cancelled in the middle of a write waits for its end."""
@@ -41,6 +41,9 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         pause: Waits for a random while; given how many races were lost so far.
         checkpoint_every: Written into LeaderStarted.
         attempts: After this many lost races `Leadership.acquire` gives up.
+        rules: Tells the versions of rules and record in force after what was applied so far; written
+            into LeaderStarted.
+        release: Of this evsched, for people; written into LeaderStarted.
     """
 
     now: Callable[[], int]
@@ -48,6 +51,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     pause: Callable[[int], Awaitable[None]]
     checkpoint_every: int = 100_000
     attempts: int = 10
+    rules: Callable[[], tuple[int, int]] = lambda: (1, 1)
+    release: str = ""
 
 
 class Leadership:
@@ -101,13 +106,16 @@ class Leadership:
                 await _compare(log, reader, held)
                 held = None
             leader = world.new_id()
-            sealed = fence(
-                reader,
-                log_id=world.new_id(),
+            rules, record = world.rules()
+            started = LeaderStarted(
+                term=0,
                 leader=leader,
-                time=world.now(),
                 checkpoint_every=world.checkpoint_every,
+                rules=rules,
+                record=record,
+                release=world.release,
             )
+            sealed = fence(reader, started, log_id=world.new_id(), time=world.now())
             position = await _append(log, sealed)
             if position <= reader.tip.position:
                 raise LogDamaged(

@@ -16,6 +16,7 @@ from evsched.core import evictions, validation
 from evsched.core.reducer import apply, apply_all
 from evsched.core.refusals import Rejection
 from evsched.core.registry import FAMILIES, format_of
+from evsched.core.rules import rules_of
 from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.tallies import uncounted
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from events.frame import Frame
     from evsched.core.family import Family
     from evsched.core.step import Tracer
-
-RAW_KEPT = 1024
-"""How many characters of an unreadable proposal the log keeps."""
 
 
 class Engine:
@@ -84,12 +82,20 @@ class Engine:
         return Step(self.state, time, apply, self.tracer)
 
     def lead(
-        self, time: int, term: int, leader: str, checkpoint_every: int = 100_000
+        self, time: int, term: int, leader: str, checkpoint_every: int = 100_000, release: str = ""
     ) -> tuple[v.AnyEvent, ...]:
         """Begin a term: return the events of its fence frame."""
         step = self.begin(time)
+        rules = self.state.rules
         step.emit(
-            v.LeaderStarted, cause=0, term=term, leader=leader, checkpoint_every=checkpoint_every
+            v.LeaderStarted,
+            cause=0,
+            term=term,
+            leader=leader,
+            checkpoint_every=checkpoint_every,
+            rules=rules.version,
+            record=rules.record,
+            release=release,
         )
         return tuple(step.events)
 
@@ -103,10 +109,16 @@ class Engine:
                 one.
             proposals: In the order of the inbox.
             decide: False: only validate and apply, while a new leader catches up.
+
+        Raises:
+            WrittenByNewer: This release does not know the rules in force, before or after the
+                proposals; the state is of no use then.
         """
+        rules_of(self.state.rules_version)
         step = self.begin(time)
         for proposal in proposals:
             self._take(step, proposal)
+        rules_of(self.state.rules_version)
         if decide and self.family is not None:
             self._fire(step)
             self.family.allocate(step)
@@ -127,7 +139,7 @@ class Engine:
                 source=proposal.source,
                 position=proposal.position,
                 input=proposed,
-                raw=proposal.raw[:RAW_KEPT],
+                raw=proposal.raw[: self.state.rules.raw_kept],
             )
             return
         assert proposed is not None
@@ -205,4 +217,11 @@ class Engine:
     def _checkpoint(self, step: Step) -> None:
         state = step.state
         if state.checkpoint_every and state.seq - state.last_checkpoint >= state.checkpoint_every:
-            step.emit(v.CheckpointRecorded, cause=state.seq, digest=state.digest())
+            rules = state.rules
+            step.emit(
+                v.CheckpointRecorded,
+                cause=state.seq,
+                digest=state.digest(rules.record),
+                rules=rules.version,
+                record=rules.record,
+            )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from events.configuration import Configuration, TemplateSpec
+from evsched.core.rules import FIRST
 from evsched.core.timers import Timer
 from evsched.core.workloads import Allocation, Ask, Preemption
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Of the digested record. It stays as it is: the log holds digests."""
+
+RECORDS = frozenset({VERSION})
+"""Versions of the record that this release can make; `evsched.core.rules.Rules.record` says which one a log's digests cover."""
 
 
 class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -50,6 +54,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The truth of a state."""
 
     version: int = VERSION
+    rules: int | msgspec.UnsetType = msgspec.UNSET
     seq: int
     term: int
     leader: str
@@ -83,6 +88,8 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 def record(state: State) -> StateRecord:
     """Return the truth of a state. It shares objects with the state: encode it before the next event is applied."""
     return StateRecord(
+        # The first rules are left out: the record was made before there were others.
+        rules=msgspec.UNSET if state.rules_version == FIRST else state.rules_version,
         seq=state.seq,
         term=state.term,
         leader=state.leader,
@@ -118,6 +125,12 @@ def record(state: State) -> StateRecord:
     )
 
 
-def digest(state: State) -> str:
-    """Return SHA-256 over the record of a state, in hexadecimal."""
+def digest(state: State, version: int) -> str:
+    """Return SHA-256 over the record of a state, in hexadecimal.
+
+    Args:
+        state: Only read.
+        version: Of the record, one of `RECORDS`.
+    """
+    assert version in RECORDS
     return hashlib.sha256(_encoder.encode(record(state))).hexdigest()

@@ -14,6 +14,7 @@ import msgspec
 from evsched.core import tallies, trees
 from evsched.core.queues import Application, Queue
 from evsched.core.record import NodeRecord, StateRecord, record
+from evsched.core.rules import FIRST
 from evsched.core.state import State
 from evsched.core.timers import PAUSE, Timers
 from evsched.core.workloads import Node
@@ -65,6 +66,7 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
     state = State()
     state.counting = counted
     state.time = time
+    state.rules_version = FIRST if found.rules is msgspec.UNSET else found.rules
     state.seq, state.term, state.leader = found.seq, found.term, found.leader
     state.checkpoint_every, state.last_checkpoint = found.checkpoint_every, found.last_checkpoint
     for name in found.types:

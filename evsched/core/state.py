@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from evsched.core.queues import Queue
 from evsched.core.resources import ResourceTypes
+from evsched.core.rules import FIRST, rules_of
 from evsched.core.timers import Timers
 
 if TYPE_CHECKING:
@@ -26,13 +27,11 @@ if TYPE_CHECKING:
     from evsched.core.indices import Columns, Limits, Order, Victims
     from evsched.core.queues import Application
     from evsched.core.resources import Shape
+    from evsched.core.rules import Rules
     from evsched.core.workloads import Allocation, Ask, Node, Preemption
 
 REMEMBERED_PROPOSALS = 16_384
 """How many proposal ids are kept to recognise repetitions."""
-
-YOUNG_KEPT = 50_000
-"""How many asks are noted before they are sorted by when they become old enough to preempt."""
 
 
 class State:
@@ -41,6 +40,9 @@ class State:
     Attributes:
         seq: Of the last event.
         time: Of the last frame or step, milliseconds.
+        rules_version: Of the rules in force; this release may not know them.
+        uncompared: How many digests of the log were passed over because this release cannot make
+            their record; no part of the truth.
         queues: By path; for Kueue also cohorts, as ``cohort/NAME``.
         reservations: Ask to node, in the order they were made.
         preemptions: Asks in flight, by ask.
@@ -71,8 +73,8 @@ class State:
         "_recent", "_recent_set", "_ripe", "_waiting", "allocations", "applications", "arriving", "asks", "changed",
         "checkpoint_every", "columns", "configuration", "counting", "cycles", "dynamic", "last_checkpoint", "last_cycle",
         "leader", "leaving", "limits", "local_queues", "lost", "nodes", "order", "paused", "preemptions", "queues",
-        "quota_runs", "reservations", "root", "seq", "stirred", "templates", "term", "time", "timers", "total", "tried",
-        "types", "victims", "width",
+        "quota_runs", "reservations", "root", "rules_version", "seq", "stirred", "templates", "term", "time", "timers", "total",
+        "tried", "types", "uncompared", "victims", "width",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -81,6 +83,8 @@ class State:
         self.time = 0
         self.term = 0
         self.leader = ""
+        self.rules_version = FIRST
+        self.uncompared = 0
         self.checkpoint_every = 0
         self.last_checkpoint = 0
         self.configuration: Configuration | None = None
@@ -275,8 +279,21 @@ class State:
         may = ask.may_preempt and not ask.preempted and self.ripe_at(ask) <= self.time
         return may and (self.changed or ask.id not in self.tried)
 
-    def digest(self) -> str:
-        """Return the digest of this state: SHA-256, in hexadecimal."""
+    @property
+    def rules(self) -> Rules:
+        """The rules in force, by which the next event is decided.
+
+        Raises:
+            WrittenByNewer: This release does not know them.
+        """
+        return rules_of(self.rules_version)
+
+    def digest(self, record: int | None = None) -> str:
+        """Return the digest of this state: SHA-256, in hexadecimal.
+
+        Args:
+            record: Version of the record; None: that of the rules in force.
+        """
         from evsched.core.record import digest  # noqa: PLC0415 - the record knows the state
 
-        return digest(self)
+        return digest(self, self.rules.record if record is None else record)

@@ -277,6 +277,20 @@ def _reservation_restored(state: State, proposed: v.ReservationRestored) -> Reje
     return None
 
 
+def _rules_adopted(state: State, proposed: v.RulesAdopted) -> Rejection | None:
+    """Refuse rules that are not newer: an event decided by later rules must not be followed by earlier ones.
+
+    Whether every process knows them is not asked here: the answer must be the same whatever
+    release decides this log again.
+    """
+    if proposed.rules <= state.rules_version:
+        return Rejection(
+            "conflict",
+            f"rules {proposed.rules}: rules {state.rules_version} are in force, expected later ones",
+        )
+    return None
+
+
 _CHECKS: dict[type, Callable[[State, Any], Rejection | None]] = {
     v.ConfigurationApplied: _configuration,
     v.NodeRegistered: _node_registered,
@@ -290,4 +304,5 @@ _CHECKS: dict[type, Callable[[State, Any], Rejection | None]] = {
     v.AllocationReleased: _running,
     v.EvictionRefused: _running,
     v.ReservationRestored: _reservation_restored,
+    v.RulesAdopted: _rules_adopted,
 }

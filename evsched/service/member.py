@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Literal
 
 import structlog
+from msgspec.structs import replace
 
 from events.errors import LogDamaged, NotLeading, StateDiffers, StreamError
 from events.streams.leadership import Leadership
@@ -277,9 +278,8 @@ class Member:
     async def _lead(self, warm: Warm) -> None:
         """Open a term and lead until stopped, asked to resign, or overtaken."""
         self._led_by_other = False
-        leadership = await Leadership.acquire(
-            self._streams.log, warm.reader, warm.apply, self._world
-        )
+        world = replace(self._world, rules=warm.rules)
+        leadership = await Leadership.acquire(self._streams.log, warm.reader, warm.apply, world)
         self._retries = 0
         self._term = term = Term(self._streams, warm, leadership, self._clock, self._pace)
         self.role = "leading"

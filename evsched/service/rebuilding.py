@@ -66,6 +66,15 @@ class Warm:
         apply_recorded(self.engine, step.events, step.time, step.head.position)
         self.engine.state.time = step.time
 
+    def rules(self) -> tuple[int, int]:
+        """Return the versions of the rules in force and of the record that digests cover.
+
+        Raises:
+            WrittenByNewer: This release does not know these rules.
+        """
+        rules = self.engine.state.rules
+        return rules.version, rules.record
+
     async def catch_up(self, log: EventLog) -> None:
         """Read up to the end of the log as it is now. Tallies are there when this is done or was interrupted, not before."""
         with uncounted(self.engine.state):

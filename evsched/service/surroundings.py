@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 import uuid
+from importlib.metadata import version
 from typing import Protocol
 
 from events.streams.leadership import Surroundings
@@ -71,4 +72,5 @@ def surroundings(clock: Clock, checkpoint_every: int = 100_000) -> Surroundings:
         new_id=lambda: uuid.uuid4().hex,
         pause=pause,
         checkpoint_every=checkpoint_every,
+        release=version("evsched"),
     )

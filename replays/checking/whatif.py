@@ -170,7 +170,7 @@ class WhatIf:
         first = step.events[0] if step.events else None
         if isinstance(first, v.LeaderStarted):
             events = self._supposed.lead(
-                step.time, first.term, first.leader, first.checkpoint_every
+                step.time, first.term, first.leader, first.checkpoint_every, first.release
             )
         else:
             events = self._supposed.step(step.time, proposals, decide=step.decided)

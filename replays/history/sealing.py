@@ -46,13 +46,7 @@ class Sealer:
         first = events[0] if events else None
         frames: tuple[Sealed, ...]
         if isinstance(first, LeaderStarted):
-            opened = fence(
-                self.reader,
-                log_id=self._log_id,
-                leader=first.leader,
-                time=time,
-                checkpoint_every=first.checkpoint_every,
-            )
+            opened = fence(self.reader, first, log_id=self._log_id, time=time)
             frames = (opened,)
         else:
             frames = cut_into_frames(

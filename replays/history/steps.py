@@ -50,5 +50,7 @@ def retake(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...]:
     """Take a recorded step again, deciding anew, and return what comes out of it now."""
     first = step.events[0] if step.events else None
     if isinstance(first, v.LeaderStarted):
-        return engine.lead(step.time, first.term, first.leader, first.checkpoint_every)
+        return engine.lead(
+            step.time, first.term, first.leader, first.checkpoint_every, first.release
+        )
     return engine.step(step.time, proposals_of(step), decide=step.decided)

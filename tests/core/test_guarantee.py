@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from events import vocabulary as v
 from evsched.core import snapshot
 from evsched.core.reducer import apply
+from evsched.core.rules import RULES
 from evsched.core.step import Step
 from evsched.core.yunikorn import guarantee
-from evsched.core.yunikorn.cost import COSTS
+from evsched.core.yunikorn.cost import named
 from evsched.core.yunikorn.guarantee import Plan
 from tests.core.clusters import NOW, built, clusters
 from tests.core.oracle import World
@@ -43,7 +44,7 @@ def test_the_search_finds_what_the_oracle_finds(inputs):
         if ask.required_node is not None:
             continue
         world = World(state)
-        found = guarantee.find_plan(state, COSTS["default"], ask)
+        found = guarantee.find_plan(state, named("default", RULES[1]), ask)
         wanted = world.best(ask)
         if not isinstance(found, Plan):
             event("no plan: " + found.code)
@@ -68,11 +69,14 @@ def test_dropping_the_index_changes_no_decision(inputs):
     for ask in list(state.asks.values()):
         if ask.required_node is not None:
             continue
-        kept = guarantee.find_plan(state, COSTS["default"], ask)
+        kept = guarantee.find_plan(state, named("default", RULES[1]), ask)
         state.victims = None
-        assert guarantee.find_plan(state, COSTS["default"], ask) == kept
+        assert guarantee.find_plan(state, named("default", RULES[1]), ask) == kept
         restarted = snapshot.decode(snapshot.encode(state), state.time)
-        assert guarantee.find_plan(restarted, COSTS["default"], restarted.asks[ask.id]) == kept
+        assert (
+            guarantee.find_plan(restarted, named("default", RULES[1]), restarted.asks[ask.id])
+            == kept
+        )
         if isinstance(kept, Plan):
             decide(state, ask, kept)
 
@@ -87,7 +91,7 @@ def test_every_cost_function_keeps_the_laws(name, inputs):
         if ask.required_node is not None:
             continue
         world = World(state)
-        found = guarantee.find_plan(state, COSTS[name], ask)
+        found = guarantee.find_plan(state, named(name, RULES[1]), ask)
         plans = list(world.plans(ask))
         assert isinstance(found, Plan) == bool(plans)
         if isinstance(found, Plan):
@@ -106,7 +110,7 @@ def test_the_search_finds_it_among_many_nodes(seed):
     state = built(wide_cluster(seed)).state
     for ask in list(state.asks.values()):
         world = World(state)
-        found = guarantee.find_plan(state, COSTS["default"], ask)
+        found = guarantee.find_plan(state, named("default", RULES[1]), ask)
         wanted = world.best(ask)
         assert isinstance(found, Plan) == (wanted is not None), found
         if isinstance(found, Plan):

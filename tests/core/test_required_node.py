@@ -6,16 +6,17 @@ from hypothesis import event, given
 
 from events import vocabulary as v
 from evsched.core.reducer import apply
+from evsched.core.rules import RULES
 from evsched.core.step import Step
 from evsched.core.yunikorn import required_node
-from evsched.core.yunikorn.cost import COSTS
+from evsched.core.yunikorn.cost import named
 from evsched.core.yunikorn.guarantee import Failure
 from tests.core.clusters import NOW, built, clusters
 from tests.core.oracle import World
 from tests.core.small import ask, engine, node, queue, running, step
 from tests.examples import examples
 
-DEFAULT = COSTS["default"]
+DEFAULT = named("default", RULES[1])
 
 
 @given(clusters(most=7, nodes=2, required=True))

@@ -37,9 +37,8 @@ class Writer:
         """Return a fence on what was read, by an id that is new."""
         self._fences += 1
         name = f"{self.name}{self._fences}"
-        return fence(
-            self.reader, log_id=f"log of {name}", leader=name, time=time, checkpoint_every=0
-        )
+        started = LeaderStarted(term=0, leader=name, checkpoint_every=0)
+        return fence(self.reader, started, log_id=f"log of {name}", time=time)
 
     def lead(self) -> None:
         """Read, write a fence, read it."""

@@ -24,6 +24,10 @@ EXAMPLES = {
     errors.LogDamaged(-1, "hole"): "log: damaged: hole",
     errors.PositionLost(7, "gone"): "log: damaged at position 7: gone",
     errors.StateDiffers(7, "digest"): "log: damaged at position 7: digest",
+    errors.WrittenByNewer("x", 7, "0.3"): (
+        "log: written by a newer evsched (release 0.3: x) at position 7"
+    ),
+    errors.WrittenByNewer("x"): "log: written by a newer evsched (x)",
     errors.LogUnreachable("t", "no"): "stream t: unreachable: no",
     errors.LogBusy("t", "no"): "stream t: locked by another process: no",
     errors.LogFull("t", "no"): "stream t: no room left: no",
@@ -39,7 +43,7 @@ def test_the_sentence_names_the_subject_first(error: errors.StreamError, said: s
     """What was found and what was expected, in words for people; the facts again for programs."""
     assert str(error) == said
     assert {str(fact) for fact in vars(error).values() if fact not in (-1, 0, "")} <= set(
-        said.replace(":", " ").replace(",", " ").split()
+        said.translate(str.maketrans(":,()", "    ")).split()
     ) | {"9", "5", "a://b", "c://d"}
 
 

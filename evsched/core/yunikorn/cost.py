@@ -25,11 +25,12 @@ number of victims. So taking a victim off a plan makes it cheaper, and the cheap
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
+from evsched.core.rules import Rules
 from evsched.core.workloads import Allocation
 
-HOUR_MS = 3_600_000
 FIELD_BITS = 80
 """Room for the sum of one component in a packed weight; sums of amounts stay below 2**63, of times below 2**70."""
 
@@ -59,7 +60,6 @@ def _youth(allocation: Allocation) -> int:
 
 PRIORITY = Part("priority", _priority)
 AGE = Part("age", _youth, ages=True)
-HOURS = Part("age", _youth, HOUR_MS, ages=True)
 
 
 class Cost(NamedTuple):
@@ -115,17 +115,25 @@ class Cost(NamedTuple):
         )
 
 
-COSTS: dict[str, Cost] = {
-    cost.name: cost
-    for cost in (
-        Cost("default", (PRIORITY, HOURS)),
-        Cost("youngest", (AGE, PRIORITY)),
-        Cost("smallest", (PRIORITY, HOURS), waste_first=True),
-    )
-}
-"""All cost functions by name."""
+NAMES = ("default", "youngest", "smallest")
+"""By what a configuration may choose."""
 
 
-def named(name: str) -> Cost:
+@cache
+def costs(age_unit_ms: int) -> dict[str, Cost]:
+    """Return all cost functions by name; ages are compared between nodes in whole units of milliseconds."""
+    aged = Part("age", _youth, age_unit_ms, ages=True)
+    return {
+        cost.name: cost
+        for cost in (
+            Cost("default", (PRIORITY, aged)),
+            Cost("youngest", (AGE, PRIORITY)),
+            Cost("smallest", (PRIORITY, aged), waste_first=True),
+        )
+    }
+
+
+def named(name: str, rules: Rules) -> Cost:
     """Return a cost function; one that is not known (a log of a later version) is the default."""
-    return COSTS.get(name, COSTS["default"])
+    known = costs(rules.age_unit_ms)
+    return known.get(name, known["default"])

@@ -8,7 +8,9 @@ on all nodes before any other (law 1), then those with originators, then the res
 A queue on the asker's path whose maximum the ask would pass is one more thing that lacks room:
 enough victims must come from below that queue. A plan that needs no victim is none: the ask waits
 for room that is free or being freed already. For room that is being freed for others it waits once
-and for a while (`PATIENCE_MS`), then it preempts elsewhere.
+and for a while (`Rules.patience_ms`), then it preempts elsewhere: several asks that fit into what
+one large victim leaves would otherwise each take a victim of their own. But a victim need not
+obey, and an ask with a lawful plan must not be left waiting.
 """
 
 from __future__ import annotations
@@ -24,23 +26,8 @@ from evsched.core.yunikorn import victims as index_module
 from evsched.core.yunikorn.bounds import LEVELS, Eligible, Outlook, Similar, by_bound
 from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.laws import Asker
-from evsched.core.yunikorn.search import NODE_BUDGET, Candidate, Found, cheapest
+from evsched.core.yunikorn.search import Candidate, Found, cheapest
 from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex
-
-ASK_BUDGET = 50_000
-"""Most candidates that are looked at for one ask, over all nodes. A plan found until then is still
-lawful and minimal; the event says that the search was cut."""
-
-NODES_IN_VAIN = 64
-"""Once there is a plan, most nodes that are searched one after the other without finding a cheaper one."""
-
-PATIENCE_MS = 1_000
-"""How long an ask waits for room that is being freed for others, before it may preempt elsewhere.
-
-Several asks that fit into what one large victim leaves would otherwise each take a victim of their
-own. But who was told to go need not obey, and an ask with a lawful plan must not be left waiting:
-it waits for those who leave at once.
-"""
 
 HOPELESS = frozenset({"no-victims", "node-short", "law2"})
 """Codes of failures that an ask for more of the same would share."""
@@ -115,6 +102,7 @@ class _Case:
 
     def __init__(self, state: State, index: VictimIndex, asker: Asker) -> None:
         self.state = state
+        self.rules = state.rules
         self.index = index
         self.cost = index.cost
         self.asker = asker
@@ -184,7 +172,7 @@ class _Case:
                 and (tuple(int(column[page]) for column in bounds), page) >= best[:2]
             ):
                 break
-            if self.expanded >= ASK_BUDGET or in_vain >= NODES_IN_VAIN:
+            if self.expanded >= self.rules.ask_budget or in_vain >= self.rules.nodes_in_vain:
                 self.cut = True
                 break
             in_vain += best is not None
@@ -252,9 +240,8 @@ class _Case:
         return None
 
     def _cheapest(self, candidates: Sequence[Candidate], needs: Sequence[int], most: int) -> Found:
-        found = cheapest(
-            candidates, needs, self.slacks, most, min(NODE_BUDGET, ASK_BUDGET - self.expanded)
-        )
+        budget = min(self.rules.node_budget, self.rules.ask_budget - self.expanded)
+        found = cheapest(candidates, needs, self.slacks, most, budget)
         self.expanded += found.expanded
         self.cut = self.cut or found.cut
         return found

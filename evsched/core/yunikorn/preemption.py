@@ -23,7 +23,7 @@ from evsched.core.workloads import Allocation, Ask
 from evsched.core.yunikorn import guarantee, limits, passed_over, required_node
 from evsched.core.yunikorn.bounds import Eligible, Similar
 from evsched.core.yunikorn.cost import Cost, named
-from evsched.core.yunikorn.guarantee import GOING, HOPELESS, PATIENCE_MS, Failure, Plan
+from evsched.core.yunikorn.guarantee import GOING, HOPELESS, Failure, Plan
 from evsched.core.yunikorn.laws import above_its_guarantee
 from evsched.core.yunikorn.turns import Kind, Line, Turns
 
@@ -60,7 +60,7 @@ class _Cycle:
     def __init__(self, step: Step, spec: YunikornSpec) -> None:
         self.step = step
         self.state = step.state
-        self.cost: Cost = named(spec.cost)
+        self.cost: Cost = named(spec.cost, step.state.rules)
         self.pace = _Pace(spec.pace, step.state)
         self.tried: dict[str, None] = {}
         self._failed: dict[tuple[str, Kind], Failure] = {}
@@ -192,7 +192,7 @@ class _Cycle:
                 self.tried[ask.id] = None
             if failure.code == GOING:
                 if not ask.patient_until:
-                    until = state.time + PATIENCE_MS
+                    until = state.time + state.rules.patience_ms
                     self.step.emit(
                         v.PreemptionFailed,
                         cause=ask.seq,

@@ -15,7 +15,7 @@ from events.configuration import MAX_AMOUNT, Amounts, QueueSpec, YunikornSpec
 from evsched.core.problem import Problem
 from evsched.core.quantity import MAX_INT64, format_amount
 from evsched.core.queues import QueueSettings
-from evsched.core.yunikorn.cost import COSTS
+from evsched.core.yunikorn.cost import NAMES
 from evsched.core.yunikorn.limit_rules import limit_problems
 from evsched.core.yunikorn.placement_rules import placement_problems
 from evsched.core.yunikorn.settings import resolve
@@ -75,8 +75,8 @@ def queue_problems(spec: YunikornSpec) -> list[Problem]:
     found += _amounts(
         subject, "preemption.pace.resources", spec.pace.max_resources, "at most preempted"
     )
-    if spec.cost not in COSTS:
-        wrong = f"{subject}: found preemption.cost {spec.cost[:64]!r}, expected one of {', '.join(sorted(COSTS))}"
+    if spec.cost not in NAMES:
+        wrong = f"{subject}: found preemption.cost {spec.cost[:64]!r}, expected one of {', '.join(sorted(NAMES))}"
         found.append(Problem(subject, "preemption.cost", wrong))
     too_large = _too_large(spec.root)
     if too_large is not None:

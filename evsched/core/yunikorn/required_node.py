@@ -162,7 +162,7 @@ class _Search:
                 if any(needs[need] > 0 for need, _ in candidate.covers):
                     candidates.append(candidate)
         candidates.sort(key=lambda candidate: candidate.weight)
-        return cheapest(candidates, needs, (), len(candidates))
+        return cheapest(candidates, needs, (), len(candidates), self.state.rules.node_budget)
 
     def _candidate(self, allocation: Allocation, over: Sequence[Shortage]) -> Candidate:
         types = self.asker.types

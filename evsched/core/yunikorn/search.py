@@ -22,9 +22,6 @@ from typing import NamedTuple
 
 from evsched.core.workloads import Allocation
 
-NODE_BUDGET = 5_000
-"""Most candidates that are looked at on one node."""
-
 
 class Candidate(NamedTuple):
     """An allocation that may be a victim, prepared for the search.
@@ -62,7 +59,7 @@ def cheapest(
     needs: Sequence[int],
     slacks: Sequence[int],
     most: int,
-    budget: int = NODE_BUDGET,
+    budget: int,
 ) -> Found:
     """Return the cheapest plan of at most ``most`` victims.
 

@@ -1,0 +1,86 @@
+"""The rules that decide, one frozen value for each version.
+
+A log outlives the code that wrote it. So the version of the rules in force is part of the log
+(``LeaderStarted``, ``RulesAdopted``), and every constant and reading that decides is a field here:
+whoever reads an old log decides by the values of its version. A released version never changes. A
+correction is a new version, with a sentence in `Rules.changes` for those who consider adopting it.
+
+Folds never look at rules, so a reader that does not know a version still knows the state. What an
+event means to the state is fixed by its type: a constant that a fold needs is part of that meaning
+(the grace time before an eviction is repeated, how many proposal ids are remembered). Should one
+of those have to change, the event gains an optional field that carries it.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from events.errors import WrittenByNewer
+
+
+class Rules(Struct, frozen=True, kw_only=True, gc=False):
+    """Everything that decides and may differ between two logs.
+
+    Attributes:
+        version: 1, 2, 3, …
+        record: Version of the record of the state that digests in the log cover
+            (`evsched.core.snapshot`).
+        changes: What this version decides otherwise than the one before, a sentence each.
+        patience_ms: How long an ask waits for room that is being freed for others, before it may
+            preempt elsewhere.
+        ask_budget: Most candidates that are looked at for one ask, over all nodes. A plan found
+            until then is still lawful and minimal; the event says that the search was cut.
+        node_budget: Most candidates that are looked at on one node.
+        nodes_in_vain: Once there is a plan, most nodes that are searched one after the other
+            without finding a cheaper one.
+        age_unit_ms: Between nodes, the ages of victims are compared in whole multiples of this.
+        raw_kept: How many characters of an unreadable proposal the log keeps.
+    """
+
+    version: int
+    record: int
+    changes: tuple[str, ...]
+    patience_ms: int
+    ask_budget: int
+    node_budget: int
+    nodes_in_vain: int
+    age_unit_ms: int
+    raw_kept: int
+
+
+_FIRST = Rules(
+    version=1,
+    record=1,
+    changes=("The rules of 0.1.0; a log that names none was decided by them.",),
+    patience_ms=1_000,
+    ask_budget=50_000,
+    node_budget=5_000,
+    nodes_in_vain=64,
+    age_unit_ms=3_600_000,
+    raw_kept=1024,
+)
+
+_VERSIONS = (_FIRST,)
+
+RULES: dict[int, Rules] = {rules.version: rules for rules in _VERSIONS}
+"""Every version that this release decides by."""
+
+FIRST = _VERSIONS[0].version
+"""The rules of a log that names none."""
+
+NEWEST = _VERSIONS[-1].version
+"""The last of them."""
+
+
+def rules_of(version: int) -> Rules:
+    """Return the rules of a version.
+
+    Raises:
+        WrittenByNewer: This release does not know them, so it cannot decide.
+    """
+    found = RULES.get(version)
+    if found is None:
+        raise WrittenByNewer(
+            f"rules {version} are in force, this release knows {FIRST} to {NEWEST}"
+        )
+    return found
