@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from replays.explaining.decision import Decision, Spared
     from replays.explaining.explain import Explanation
     from replays.explaining.kueue import FairShare
+    from replays.explaining.mentions import Mention
     from replays.explaining.notebook import Note
-    from replays.history.mentions import Mention
     from replays.history.moments import Moment
     from replays.history.rebuild import History
-
-DECISIONS = ("preempts ", "told to go for ", "told to go: ")
-"""How a history begins to speak of a decision."""
 
 NOTES_SHOWN = 20
 NAMES_SHOWN = 3
@@ -62,6 +59,7 @@ async def explain(
         json: One document.
     """
     from replays.explaining.decision import spared_in  # noqa: PLC0415 - the core is slow to load, help is not
+    from replays.explaining.mentions import DECISIONS  # noqa: PLC0415
     from replays.history.rebuild import History  # noqa: PLC0415
 
     try:
@@ -72,7 +70,7 @@ async def explain(
         history = History(opened)
         explanation, candidates = await _explain(history, subject, moment)
         decisions = await _decisions(
-            history, [one.seq for one in explanation.history if one.text.startswith(DECISIONS)]
+            history, [one.seq for one in explanation.history if one.code in DECISIONS]
         )
         around = await _decisions(history, candidates) if explanation.status == "runs" else []
     spared = [found for one in around if (found := spared_in(one, subject)) is not None]
@@ -92,7 +90,7 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
     from evsched.core.engine import Engine  # noqa: PLC0415
     from evsched.core.tallies import uncounted  # noqa: PLC0415
     from replays.explaining.explain import Explanation, explain_allocation, explain_ask  # noqa: PLC0415
-    from replays.history.mentions import Mention, mention_in, waits_in  # noqa: PLC0415
+    from replays.explaining.mentions import mention, waits_in  # noqa: PLC0415
     from replays.history.rebuild import apply_step  # noqa: PLC0415
 
     until_time = moment.time
@@ -109,9 +107,9 @@ async def _explain(history: History, subject: str, moment: Moment) -> tuple[Expl
             for event in step.events:
                 if moment.seq is None or event.seq <= moment.seq:
                     application = waits_in(subject, event, application)
-                    text = mention_in(subject, event, application)
-                    if text:
-                        mentions.append(Mention(seq=event.seq, time=step.time, text=text))
+                    one = mention(subject, event, step.time, application)
+                    if one is not None:
+                        mentions.append(one)
                     elif (
                         isinstance(event, PreemptionDecided | QuotaPreemptionDecided)
                         and subject in engine.state.allocations
@@ -148,8 +146,8 @@ async def _decisions(history: History, wanted: Sequence[int]) -> list[Decision]:
     from evsched.core.engine import Engine  # noqa: PLC0415
     from evsched.core.tallies import uncounted  # noqa: PLC0415
     from replays.explaining.decision import explain_decision  # noqa: PLC0415
-    from replays.explaining.explain import copy  # noqa: PLC0415
     from replays.history.rebuild import apply_step  # noqa: PLC0415
+    from replays.history.steps import copy  # noqa: PLC0415
 
     if not wanted:
         return []
@@ -194,7 +192,7 @@ def _print(
     if explanation.unblock:
         console.print(Text("\nWhat would change it", style="bold"))
         for line in explanation.unblock:
-            console.print(Text(f"  {line}"))
+            console.print(Text(f"  {line.sentence}"))
     _print_notes(console, "Considered and passed over", explanation.passed_over)
     _print_spared(console, spared)
     for decision in decisions:

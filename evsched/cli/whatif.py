@@ -112,7 +112,7 @@ async def _last_configuration(history: History) -> Moment:
 
 async def _run(history: History, config: Path, begin: Moment, end: Moment | None) -> Report:
     from replays.checking.whatif import WhatIf, median_eviction_ms  # noqa: PLC0415
-    from replays.explaining.explain import copy  # noqa: PLC0415
+    from replays.history.steps import copy  # noqa: PLC0415
 
     recorded, reader = await history.boundary(begin)
     end_time = None
@@ -254,7 +254,7 @@ async def plan(ask: Path, /, *, where: Where = HERE, json: Json = False) -> int:
                 f"  {victim.id} of {victim.queue} would have to go: {victim.reason}", markup=False
             )
         for line in found.unblock:
-            console.print(f"  {line}", markup=False)
+            console.print(f"  {line.sentence}", markup=False)
     return 0 if found.outcome in ("bound", "preempts") else NO
 
 

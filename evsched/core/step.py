@@ -20,6 +20,9 @@ E = TypeVar("E", bound="Event")
 class Tracer(Protocol):
     """Listens to why things were passed over; `replays` has one for explanations, production has none."""
 
+    def wants(self, ask: str) -> bool:
+        """Tell whether this ask is explained: what was considered for it is noted one by one only then."""
+
     def note(self, subject: str, code: str, **facts: object) -> None:
         """Take down one consideration.
 

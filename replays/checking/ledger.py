@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events import vocabulary as v
-from replays.history.mentions import flavors_of
+from replays.wording import flavors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -95,7 +95,9 @@ class Ledger:
                 allocation = state.allocations.get(event.ask)
                 if allocation is not None:
                     self._figures(allocation.queue).bound += 1
-                self.bindings[event.ask] = (state.time, event.node or flavors_of(event))
+                podsets = {one.name: one.flavors or {} for one in event.podsets}
+                chosen = flavors(podsets or {"": event.flavors or {}})
+                self.bindings[event.ask] = (state.time, event.node or chosen)
             elif type(event) is v.PreemptionDecided:
                 ask = state.asks.get(event.ask) or state.allocations.get(event.ask)
                 if ask is not None:

@@ -10,8 +10,8 @@ from events import vocabulary as v
 from events.configuration import KueueSpec
 from replays.explaining.kueue import FairShare, before_and_after
 from replays.explaining.notebook import Note, Notebook
-from replays.explaining.wording import YES, sentence
 from replays.history.steps import retake
+from replays.wording import YES, sentence
 
 if TYPE_CHECKING:
     from events.chain import Step
@@ -93,7 +93,7 @@ def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
     ask_id = event.ask if isinstance(event, v.PreemptionDecided) else ""
     ask = before.asks.get(ask_id)
     shares = [] if isinstance(before.configuration, KueueSpec) else _shares(before, event, ask)
-    notebook = Notebook()
+    notebook = Notebook(frozenset((ask_id,)))
     engine.tracer = notebook
     again = retake(engine, step)
     engine.tracer = None
@@ -103,7 +103,9 @@ def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
     ask = ask or engine.state.asks.get(ask_id)
     fair: list[FairShare] = []
     if isinstance(engine.state.configuration, KueueSpec):
-        moved, fair = before_and_after(engine.state, ask, victims)
+        preempts = notebook.of(ask_id, "preempt") or {}
+        usage = preempts.get("usage", {})
+        moved, fair = before_and_after(engine.state, ask, victims, usage)
         shares = [
             Shares(
                 queue=one.queue,

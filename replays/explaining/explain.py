@@ -1,8 +1,9 @@
-"""Explain: why an ask waits, why an allocation was told to go or spared, and what would change it.
+"""Explain: why an ask waits, why an allocation has to go or was spared, and what would change it.
 
-Nothing was written down for this when it happened. The state of the moment is rebuilt, copied, and
-decided upon once more with a tracer that listens to every consideration; so it works for any moment
-of any log and costs nothing in production.
+Nothing was written down for this when it happened. The state of the moment is rebuilt, and copies
+of it take their next steps with a tracer that listens (`replays.explaining.ahead`); so it works for
+any moment of any log, costs nothing in production, and says what the engine does. What is shown
+beside that (the queue path, the nearest nodes) is read off the state.
 """
 
 from __future__ import annotations
@@ -12,24 +13,19 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from events import vocabulary as v
-from events.configuration import KueueSpec
-from evsched.core import snapshot
-from evsched.core.engine import Engine
-from evsched.core.quantity import format_amount
-from evsched.core.reducer import apply
-from evsched.core.step import Step as CoreStep
-from evsched.core.yunikorn.columns import NodeColumns
-from evsched.core.yunikorn.settings import BACKOFF
-from replays.explaining.kueue import FairShare, FlavorLook, QuotaLevel, look
-from replays.explaining.notebook import Note, Notebook
-from replays.explaining.wording import YES
-from replays.history.mentions import Mention
-from replays.history.moments import format_time
+from events.configuration import KueueSpec, YunikornSpec
+from replays.explaining import kueue
+from replays.explaining.ahead import Happens, look_again, look_ahead
+from replays.explaining.kueue import FairShare, FlavorLook, QuotaLevel
+from replays.explaining.mentions import EVICTED, Mention
+from replays.explaining.notebook import Note, Notebook, cause, remedy
+from replays.history.steps import copies
+from replays.wording import YES, leaving, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from evsched.core.engine import Engine
     from evsched.core.state import State
     from evsched.core.workloads import Ask
 
@@ -71,7 +67,11 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     Attributes:
         status: ``waits``, ``in flight``, ``runs``, ``leaving``, ``gone`` or ``unknown``.
-        summary: The answer in a sentence or two.
+        summary: The answer in a sentence or two: those of the causes, where it waits.
+        causes: What holds an ask, each with its numbers; all of them have to go before it can run.
+        next: What the next step does about an ask; None: it does not wait.
+        later: The first thing that happens to it if no input comes; None: nothing does, in the next
+            steps.
         missed: (YuniKorn) How many preemption cycles went by since the first that tried it in vain,
             that one included.
         levels: The queue path, leaf first; quotas: the same for Kueue, by flavor.
@@ -79,7 +79,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         flavors: (Kueue) Those that were considered.
         shares: (Kueue, fair sharing) Of the queues concerned, now and with it running.
         passed_over: Who or what was considered and why not.
-        unblock: What would change it.
+        unblock: What would let an ask run.
     """
 
     subject: str
@@ -87,6 +87,9 @@ class Explanation(Struct, frozen=True, kw_only=True):
     seq: int
     time: int
     summary: str
+    causes: tuple[Note, ...] = ()
+    next: Happens | None = None
+    later: Happens | None = None
     missed: int = 0
     history: tuple[Mention, ...] = ()
     levels: tuple[Level, ...] = ()
@@ -95,12 +98,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     flavors: tuple[FlavorLook, ...] = ()
     shares: tuple[FairShare, ...] = ()
     passed_over: tuple[Note, ...] = ()
-    unblock: tuple[str, ...] = ()
-
-
-def copy(engine: Engine) -> Engine:
-    """Return an engine with a state of its own, equal to that of the other."""
-    return Engine(snapshot.decode(snapshot.encode(engine.state), engine.state.time))
+    unblock: tuple[Note, ...] = ()
 
 
 def levels(state: State, ask: Ask) -> list[Level]:
@@ -163,161 +161,173 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
     """Explain an ask that waits in the state of this engine, which is only read."""
     state = engine.state
     ask = state.asks[ask_id]
-    notebook = Notebook()
-    world = copy(engine)
-    in_flight = state.preemptions.get(ask_id)
+    first, later = copies(engine, 2)
+    happens, then = look_ahead(first, ask_id)
+    # Whether an application is paused for its asks is a matter of all of them.
+    paused = state.applications[ask.application].asks if ask.application in state.paused else {}
+    notebook = Notebook(frozenset((ask_id, *paused)))
+    heard = look_again(later, ask_id, notebook)
     found = Explanation(
         subject=ask_id,
-        status="in flight" if in_flight is not None else "waits",
+        status="in flight" if ask_id in state.preemptions else "waits",
         seq=state.seq,
         time=state.time,
         summary="",
+        next=happens,
+        later=then,
+        missed=0 if ask_id in state.preemptions else state.missed(ask_id),
         history=tuple(history),
+        passed_over=tuple(
+            note
+            for note in notebook.about(ask_id)
+            if note.code not in YES and note.subject != ask_id
+        ),
     )
     if isinstance(state.configuration, KueueSpec):
-        seen = look(world.state, world.state.asks[ask_id], notebook)
-        summary, unblock = _victims_leave(state, ask) or seen.summary, seen.unblock
-        if in_flight is not None:
-            unblock = tuple(f"the end of {name}" for name in in_flight.waiting_for)
-        found = replace(found, quotas=seen.quotas, flavors=seen.flavors, shares=seen.shares)
+        found = _by_quota(found, state, ask, notebook)
     else:
-        events = _decide_again(world, ask_id, notebook)
-        path, nodes = levels(state, ask), near_nodes(state, ask)
-        summary = (
-            _victims_leave(state, ask) or _paused(state, ask) or _why_waiting(ask, path, nodes)
-        )
-        unblock = tuple(_unblock(state, ask, path, nodes, events))
-        missed = 0 if in_flight is not None else state.missed(ask_id)
-        found = replace(found, levels=tuple(path), nodes=tuple(nodes), missed=missed)
-    passed_over = tuple(
-        note for note in notebook.about(ask_id) if note.code not in YES and note.subject != ask_id
-    )
-    return replace(found, summary=summary, unblock=unblock, passed_over=passed_over)
+        found = _by_nodes(found, state, ask, notebook.notes[:heard])
+    causes = found.causes or (_nothing(found, ask),)
+    return replace(found, causes=causes, summary=" ".join(one.sentence for one in causes))
 
 
-def _decide_again(world: Engine, ask_id: str, notebook: Notebook) -> tuple[v.AnyEvent, ...]:
-    """Decide once more on a copy, with the tracer listening; return what would happen now."""
-    from evsched.core.yunikorn import passed_over  # noqa: PLC0415 - only here
-
-    family = world.family
-    if family is None:
-        return ()
-    step = CoreStep(world.state, world.state.time, apply, notebook)
-    family.allocate(step)
-    waiting = world.state.asks.get(ask_id)
-    if waiting is not None:
-        passed_over.note(world.state, waiting, notebook)
-        family.cycle(step)
-    return tuple(step.events)
+def _nothing(found: Explanation, ask: Ask) -> Note:
+    """Return what is said of an ask that nothing holds: the next step has it, or it failed before."""
+    if found.next is not None and found.next.code in ("bound", "preempts"):
+        return cause(ask.id, "nothing")
+    return cause(ask.id, "failed", reason=ask.failed) if ask.failed else cause(ask.id, "nothing")
 
 
-def _victims_leave(state: State, ask: Ask) -> str:
-    """Return what an ask in flight waits for; empty for any other."""
+def _in_flight(state: State, ask: Ask) -> Note | None:
+    """Return what an ask in flight waits for; None for any other."""
     in_flight = state.preemptions.get(ask.id)
     if in_flight is None:
-        return ""
-    where = f" on {in_flight.node}" if in_flight.node else ""
-    left = ", ".join(in_flight.waiting_for)
-    return (
-        f"It preempts{where} and waits for {left} to leave."
-        if left
-        else f"Its victims have left{where}; it is bound next."
+        return None
+    return cause(ask.id, "in-flight", node=in_flight.node, waiting_for=tuple(in_flight.waiting_for))
+
+
+def _will(found: Explanation) -> list[Note]:
+    """Return what the engine will do of itself about an ask, as what lets it run."""
+    if found.later is None or found.later.code == "tried":
+        return []
+    return [remedy(found.subject, "next", **found.later.facts())]
+
+
+# ------------------------------------------------------------------------------------------ YuniKorn
+
+
+def _by_nodes(found: Explanation, state: State, ask: Ask, heard: list[Note]) -> Explanation:
+    """Complete an explanation where queues have maxima and asks need nodes.
+
+    Args:
+        found: With what the engine will do.
+        state: Of the moment.
+        ask: Waits in it.
+        heard: What the tracer heard of the waiting asks at this moment.
+    """
+    path, nodes = levels(state, ask), near_nodes(state, ask)
+    in_flight = _in_flight(state, ask)
+    causes = [in_flight] if in_flight is not None else list(_held(state, ask, path, nodes, heard))
+    unblock = [*_will(found), *_changes(state, found, causes)]
+    return replace(
+        found, causes=tuple(causes), levels=tuple(path), nodes=tuple(nodes), unblock=tuple(unblock)
     )
 
 
-def _paused(state: State, ask: Ask) -> str:
-    """Return until when the application of an ask is paused, and how many asks of it fit on no node now; empty: it is not."""
-    until = state.paused.get(ask.application)
-    if until is None:
-        return ""
-    columns, shapes = NodeColumns(state), state.types.shapes
-    waiting = [
-        one
-        for one in state.applications[ask.application].asks.values()
-        if one.id not in state.preemptions
-    ]
-    count = sum(
-        columns.place(shapes[one.shape]) is None
-        if one.required_node is None
-        else columns.place_on(one.required_node, shapes[one.shape].pairs) is None
-        for one in waiting
-    )
-    why = (
-        f"{count} of its asks {'fits' if count == 1 else 'fit'} on no node"
-        if count
-        else "its asks had no room, now they have"
-    )
-    return f"Application {ask.application} is paused until {format_time(until)}: {why} ({BACKOFF})."
-
-
-def _why_waiting(ask: Ask, path: list[Level], nodes: list[NearNode]) -> str:
-    binding = [level for level in path if level.binding]
-    if binding:
-        return " ".join(_over(level) for level in binding)
-    if nodes and all(node.lacking or not node.schedulable for node in nodes):
-        near = nodes[0]
-        lacking = ", ".join(
-            f"{format_amount(name, amount)} {name}" for name, amount in near.lacking.items()
+def _held(
+    state: State, ask: Ask, path: list[Level], nodes: list[NearNode], heard: list[Note]
+) -> Iterable[Note]:
+    """Yield what the allocation cycle passes an ask over for, as the tracer heard it, with the numbers of the state."""
+    codes = {note.code: note.facts for note in heard if note.subject == ask.id}
+    if "paused" in codes:
+        without = [
+            note.subject
+            for note in heard
+            if note.code in ("no-node", "required-node") and note.subject not in state.preemptions
+        ]
+        yield cause(
+            ask.id, "paused", application=ask.application, asks=len(set(without)), **codes["paused"]
         )
-        reserved = (
-            f", which is reserved for {', '.join(near.reserved_for)}" if near.reserved_for else ""
-        )
-        return f"No node has room; the nearest, {near.node}{reserved}, lacks {lacking or 'nothing, but takes nobody'}."
+    if "max" in codes:
+        for level in path:
+            if level.binding:
+                assert level.limit is not None
+                yield cause(
+                    level.queue, "queue-maximum", queue=level.queue, resource=level.resource,
+                    requested=level.requested, used=level.used, promised=level.claimed, limit=level.limit,
+                )  # fmt: skip
+    for code in ("limit", "behind"):
+        if code in codes:
+            yield cause(codes[code]["queue"], code, **codes[code])
+    if "no-node" in codes or "required-node" in codes:
+        yield _no_node(ask, nodes)
+
+
+def _no_node(ask: Ask, nodes: list[NearNode]) -> Note:
     if not nodes:
-        return (
-            f"Node {ask.required_node} is not registered."
-            if ask.required_node
-            else "There are no nodes."
-        )
-    return ask.failed or "Nothing holds it: the next cycle looks at it."
+        code = "no-nodes" if ask.required_node is None else "node-unknown"
+        return cause(ask.id, code, node=ask.required_node)
+    near = nodes[0]
+    return cause(
+        near.node, "no-node", node=near.node, lacking=near.lacking, reserved_for=near.reserved_for
+    )
 
 
-def _over(level: Level) -> str:
-    shown = [
-        format_amount(level.resource, amount)
-        for amount in (level.requested, level.used + level.claimed, level.limit or 0)
-    ]
-    return f"Queue {level.queue}: {shown[0]} {level.resource} requested, {shown[1]} used, {shown[2]} allowed."
-
-
-def _unblock(
-    state: State, ask: Ask, path: list[Level], nodes: list[NearNode], events: tuple[v.AnyEvent, ...]
-) -> list[str]:
-    """Return what would let the ask run."""
-    found = []
-    for event in events:
-        if isinstance(event, v.AllocationBound) and event.ask == ask.id:
-            found.append(
-                "nothing has to change: it would be bound now"
-                + (f" on {event.node}" if event.node else "")
-            )
-        elif isinstance(event, v.PreemptionDecided) and event.ask == ask.id:
-            found.append(f"it would preempt {', '.join(one.id for one in event.victims)} now")
-    in_flight = state.preemptions.get(ask.id)
-    if in_flight is not None:
-        return [*found, *(f"the end of {name}" for name in in_flight.waiting_for)]
-    if ask.application in state.paused:
-        found.append(
-            f"the end of the pause of {ask.application} at {format_time(state.paused[ask.application])}"
-        )
-    for level in path:
-        if level.binding and level.limit is not None:
-            more = level.used + level.claimed + level.requested - level.limit
-            found.append(
-                f"{format_amount(level.resource, more)} {level.resource} less use in {level.queue}, or as much more maximum"
-            )
-    if nodes and nodes[0].lacking and not any(level.binding for level in path):
-        lacking = ", ".join(
-            f"{format_amount(name, amount)} {name}" for name, amount in nodes[0].lacking.items()
-        )
-        found.append(f"{lacking} more on {nodes[0].node}")
-    if ask.may_preempt and ask.required_node is None:
-        ripe = ask.created + state.queues[ask.queue].settings.preemption_delay_ms
-        if ripe > max(state.time, state.paused.get(ask.application, 0)):
-            found.append(f"preemption is tried from {format_time(ripe)} on (preemption.delay)")
+def _changes(state: State, found: Explanation, causes: list[Note]) -> Iterable[Note]:
+    """Yield what would let an ask run: for each cause what lifts it, and what is to be expected of preemption."""
+    ask = state.asks[found.subject]
+    for one in causes:
+        facts = one.facts
+        match one.code:
+            case "in-flight":
+                for name in facts["waiting_for"]:
+                    yield remedy(name, "victims-end", allocation=name)
+            case "paused":
+                yield remedy(ask.id, "pause-ends", **facts)
+            case "queue-maximum":
+                missing = facts["used"] + facts["promised"] + facts["requested"] - facts["limit"]
+                yield remedy(one.subject, "queue-maximum", missing=missing, **facts)
+            case "limit" | "behind":
+                yield remedy(one.subject, one.code, **facts)
+            case "no-node" if facts["lacking"]:
+                yield remedy(one.subject, "node-room", **facts)
+    if not causes or causes[0].code == "in-flight":
+        return
+    if found.later is not None and found.later.code == "tried":
+        yield remedy(ask.id, "tried", **found.later.facts())
     if not ask.may_preempt:
-        found.append("it may not preempt others (preemption policy Never)")
-    return found
+        yield remedy(ask.id, "preemption-never")
+    elif (
+        isinstance(state.configuration, YunikornSpec) and not state.configuration.preemption_enabled
+    ):
+        yield remedy(ask.id, "preemption-disabled")
+
+
+# -------------------------------------------------------------------------------------------- Kueue
+
+
+def _by_quota(found: Explanation, state: State, ask: Ask, notebook: Notebook) -> Explanation:
+    """Complete an explanation where quota alone admits."""
+    in_flight = _in_flight(state, ask)
+    look = kueue.look(state, ask, notebook)
+    if in_flight is not None:
+        waiting_for = in_flight.facts["waiting_for"]
+        causes: tuple[Note, ...] = (in_flight,)
+        ends = [remedy(name, "victims-end", allocation=name) for name in waiting_for]
+        unblock = [*_will(found), *ends]
+    else:
+        decided = found.next is not None and found.next.code in ("bound", "preempts")
+        causes = () if decided else look.causes
+        unblock = [*_will(found), *(() if decided else look.unblock)]
+        if not ask.may_preempt:
+            unblock.append(remedy(ask.id, "preemption-never"))
+    return replace(
+        found, causes=causes, unblock=tuple(unblock), quotas=look.quotas, flavors=look.flavors,
+        shares=look.shares,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------- allocations
 
 
 def explain_allocation(
@@ -326,18 +336,11 @@ def explain_allocation(
     """Explain an allocation that runs in the state of this engine."""
     state, history = engine.state, tuple(history)
     allocation = state.allocations[name]
-    where = allocation.node or "its quota"
     if allocation.told:
-        whom = (
-            f"for ask {allocation.victim_of}"
-            if allocation.victim_of
-            else f"for the quota of {allocation.quota_of}"
-        )
-        stopped = [one.text for one in history if one.text.startswith("told to go: ")]
-        whom = f"({stopped[-1].removeprefix('told to go: ')})" if stopped else whom
-        summary = f"It runs on {where} and was told to go at {format_time(allocation.told)} {whom}."
+        stopped = [one for one in history if one.code == EVICTED and not one.facts["ask"]]
+        summary = leaving(allocation, stopped[-1].facts if stopped else None)
     else:
-        summary = f"It runs on {where} since {format_time(allocation.bound)} and nobody has told it to go."
+        summary = running(allocation)
     return Explanation(
         subject=name,
         status="leaving" if allocation.told else "runs",

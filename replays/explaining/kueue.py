@@ -8,26 +8,27 @@ the quota of the whole tree at the top.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from events.configuration import KueueSpec
 from evsched.core.kueue import shares
-from evsched.core.kueue.cycle import Cycle, Nominee
-from evsched.core.kueue.model import COHORT_PREFIX, Quota, quota_of
-from evsched.core.kueue.search import Searcher
+from evsched.core.kueue.model import Quota, quota_of
 from evsched.core.kueue.stopping import held_local_queues
 from evsched.core.kueue.trial import Trial
-from evsched.core.kueue.waiting import waiting_of
-from evsched.core.quantity import format_amount
+from evsched.core.kueue.waiting import place_of
+from replays.explaining.notebook import Note, Notebook, cause, remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from evsched.core.state import State
     from evsched.core.workloads import Ask
-    from replays.explaining.notebook import Note, Notebook
+
+OUTCOMES = ("admit", "preempt", "no-fit", "no-victims", "overlap", "crowded-out", "deferred")
+"""Codes of what a cycle makes of a workload (`evsched.core.kueue.cycle.Outcome`)."""
 
 MODES = {
     "noFit": "it can never hold the request with these quotas and policies",
@@ -102,45 +103,53 @@ class Moved(NamedTuple):
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """What a cycle would make of one workload if it were its turn, and why.
+    """What there is to say of a workload that waits.
 
     Attributes:
-        summary: Why it waits, in a sentence or two.
+        causes: What holds it.
         unblock: What would change that.
     """
 
-    summary: str
-    unblock: tuple[str, ...]
-    quotas: tuple[QuotaLevel, ...]
-    flavors: tuple[FlavorLook, ...]
-    shares: tuple[FairShare, ...]
+    causes: tuple[Note, ...]
+    unblock: tuple[Note, ...]
+    quotas: tuple[QuotaLevel, ...] = ()
+    flavors: tuple[FlavorLook, ...] = ()
+    shares: tuple[FairShare, ...] = ()
 
 
 def look(state: State, ask: Ask, notebook: Notebook) -> Look:
-    """Look at one workload with its turn come, on a state of one's own (indices are built in it).
+    """Return what holds a workload, what would change that, and what was looked at.
 
     Args:
-        state: Of a Kueue partition; decides nothing here.
+        state: Of a Kueue partition; only read.
         ask: Waits in it.
-        notebook: Hears what is considered.
+        notebook: With what a cycle considered that looked at the workload; empty where none may.
     """
     queue = state.queues[ask.queue].quota
     if queue is None:
-        gone = f"ClusterQueue {ask.queue} is no longer in the configuration; it admits nobody."
-        return Look(summary=gone, unblock=(), quotas=(), flavors=(), shares=())
-    cycle = Cycle(state, Searcher(state, notebook))
-    nominee = cycle.nominate([ask])[0]
-    cycle.handle(nominee)
-    held, release = held_by(state, ask)
+        return Look(causes=(cause(ask.queue, "queue-gone", queue=ask.queue),), unblock=())
+    outcome = next((facts for code in OUTCOMES if (facts := notebook.of(ask.id, code))), None)
     quotas = levels(state, ask)
-    said = [held] if held else _why(nominee, quotas)
-    would = [release] if release else _would(nominee)
+    held = held_by(state, ask)
+    binding = [(level.queue, msgspec.structs.asdict(level)) for level in quotas if level.binding]
+    causes = [held[0]] if held else []
+    if not held and outcome is not None and outcome["reason"]:
+        no_flavor = cause(ask.queue, "no-flavor", reason=outcome["reason"])
+        if notebook.of(ask.id, "no-fit") or not binding:
+            causes.append(no_flavor)
+    if not held:
+        causes += [cause(path, "quota", **facts) for path, facts in binding]
+    trial = running(state, queue, outcome)
     return Look(
-        summary=" ".join(said),
-        unblock=(*would, *_uncovered(state, queue, ask), *_unblock(nominee, quotas)),
+        causes=tuple(causes),
+        unblock=(
+            *held[1:],
+            *_uncovered(state, queue, ask),
+            *(remedy(path, "quota", **facts) for path, facts in binding),
+        ),
         quotas=tuple(quotas),
         flavors=tuple(_considered(notebook.about(ask.id))),
-        shares=tuple(fair_shares(state, [queue], with_running(nominee))),
+        shares=tuple(fair_shares(state, [queue], trial)),
     )
 
 
@@ -186,101 +195,34 @@ def _climb(queue: Quota, index: int, named: tuple[str, str], amount: int) -> lis
     return found
 
 
-def titled(path: str) -> str:
-    """Return a path with what it is: ``ClusterQueue a``, ``Cohort all``."""
-    return (
-        f"Cohort {path.removeprefix(COHORT_PREFIX)}"
-        if path.startswith(COHORT_PREFIX)
-        else f"ClusterQueue {path}"
-    )
-
-
 # ------------------------------------------------------------------------------------------ reasons
 
 
-def held_by(state: State, ask: Ask) -> tuple[str, str]:
-    """Return what keeps an ask from having its turn at all, and what would change that; both empty when nothing does."""
+def held_by(state: State, ask: Ask) -> tuple[Note, ...]:
+    """Return what keeps an ask from having its turn at all, and what would change that; empty when nothing does."""
     spec = quota_of(state.queues[ask.queue]).spec
     if spec is not None and spec.stop_policy != "None":
-        return (
-            f"ClusterQueue {spec.name} admits nobody: its stopPolicy is {spec.stop_policy}.",
-            "a stopPolicy of None",
-        )
+        stopped = cause(ask.queue, "queue-stopped", queue=spec.name, stop_policy=spec.stop_policy)
+        return stopped, remedy(ask.queue, "stop-policy")
     held = held_local_queues(state)
     if ask.local_queue in held:
-        return (
-            f"LocalQueue {ask.local_queue} is stopped: nobody who comes through it is admitted.",
-            "a stopPolicy of None",
-        )
-    waiting = (state.asks[place[3]] for place in waiting_of(state).queues.get(ask.queue, ()))
-    head = next((one for one in waiting if one.local_queue not in held), ask)
-    if spec is not None and spec.strict_fifo and head is not ask:
-        found = f"Workload {head.id} is before it in ClusterQueue {spec.name}, which is StrictFIFO."
-        return found, f"the admission or withdrawal of {head.id}"
-    return "", ""
-
-
-def _why(nominee: Nominee, quotas: list[QuotaLevel]) -> list[str]:
-    if nominee.outcome in ("admit", "preempt"):
-        return ["Nothing holds it: the next cycle looks at it."]
-    binding = [_over(level) for level in quotas if level.binding]
-    reason = nominee.assignment.reason
-    if nominee.outcome == "no-fit" and reason:
-        binding.insert(0, f"{reason[0].upper()}{reason[1:]}.")
-    return binding or [
-        f"{reason[0].upper()}{reason[1:]}." if reason else "The next cycle looks at it."
-    ]
-
-
-def _over(level: QuotaLevel) -> str:
-    def shown(amount: int) -> str:
-        return format_amount(level.resource, amount)
-
-    most = level.quota + (level.borrowing_limit or 0 if level.binding == "borrowing limit" else 0)
-    which = f"quota {shown(level.quota)}"
-    if level.binding == "borrowing limit":
-        which += f" and borrowing limit {shown(level.borrowing_limit or 0)}"
+        stopped = cause(ask.local_queue, "local-queue-stopped", local_queue=ask.local_queue)
+        return stopped, remedy(ask.local_queue, "stop-policy")
+    if spec is None or not spec.strict_fifo:
+        return ()
+    waiting = (
+        one for one in state.asks.values() if one.queue == ask.queue and one.local_queue not in held
+    )
+    head = min(waiting, key=place_of, default=ask)
+    if head is ask:
+        return ()
     return (
-        f"{titled(level.queue)}: {shown(level.requested)} {level.resource} of flavor {level.flavor} requested, "
-        f"{shown(level.used)} used, {shown(most)} allowed ({which})."
+        cause(head.id, "strict-fifo", ask=head.id, queue=spec.name),
+        remedy(head.id, "before-it", ask=head.id),
     )
 
 
-def _would(nominee: Nominee) -> list[str]:
-    """Return what would happen at once if it were its turn."""
-    if nominee.outcome == "admit":
-        flavors = ", ".join(
-            f"{name} from {one}"
-            for chosen in nominee.assignment.flavors
-            for name, one in chosen.items()
-        )
-        return [f"nothing has to change: it would be admitted now ({flavors})"]
-    if nominee.outcome == "preempt":
-        return [
-            f"it would preempt {', '.join(target.allocation.id for target in nominee.targets)} now"
-        ]
-    return []
-
-
-def _unblock(nominee: Nominee, quotas: list[QuotaLevel]) -> list[str]:
-    """Return what quotas would have to become, or usage, for an ask that has to wait for one."""
-    found = []
-    for level in quotas if nominee.outcome not in ("admit", "preempt") else ():
-        if level.binding:
-            missing = f"{format_amount(level.resource, level.missing)} {level.resource} of flavor {level.flavor}"
-            more = "quota" if level.binding == "quota" else "borrowing limit or quota"
-            if level.missing <= level.used:
-                found.append(
-                    f"{missing} less used in {titled(level.queue)}, or as much more {more}"
-                )
-            else:
-                found.append(f"{missing} more {more} in {titled(level.queue)}")
-    if not nominee.ask.may_preempt:
-        found.append("it may not preempt others (preemption policy Never)")
-    return found
-
-
-def _uncovered(state: State, queue: Quota, ask: Ask) -> list[str]:
+def _uncovered(state: State, queue: Quota, ask: Ask) -> list[Note]:
     """Return what a ClusterQueue would have to cover: resources that none of its groups names."""
     resources = sorted(state.types.shapes[ask.shape].resources.items())
     missing = [
@@ -288,7 +230,7 @@ def _uncovered(state: State, queue: Quota, ask: Ask) -> list[str]:
         for name, amount in resources
         if amount and not any(name in group.resources for group in queue.groups)
     ]
-    return [f"a quota for {name} in ClusterQueue {queue.name}" for name in missing]
+    return [remedy(queue.path, "uncovered", resource=name, queue=queue.name) for name in missing]
 
 
 def _considered(notes: list[Note]) -> list[FlavorLook]:
@@ -332,37 +274,46 @@ def fair_shares(state: State, concerned: Iterable[Quota], trial: Trial) -> list[
     return sorted(found, key=lambda one: (-one.before, one.queue))
 
 
-def with_running(nominee: Nominee) -> Trial:
-    """Return a trial in which a nominee runs and its victims are gone."""
+def running(state: State, queue: Quota, outcome: Mapping[str, Any] | None) -> Trial:
+    """Return a trial in which a workload runs and its victims are gone.
+
+    Args:
+        state: Of the moment.
+        queue: Its ClusterQueue.
+        outcome: What a cycle noted of it (`OUTCOMES`); None: no cycle looked at it.
+    """
     trial = Trial()
-    for target in nominee.targets:
-        trial.remove(target.queue, target.pairs)
-    trial.add(nominee.queue, nominee.assignment.usage.items())
+    if outcome is None:
+        return trial
+    for allocation in (state.allocations[name] for name in outcome["victims"]):
+        from_queue = quota_of(state.queues[allocation.queue])
+        trial.remove(from_queue, state.types.shapes[allocation.shape].pairs)
+    trial.add(queue, [(state.types.index[name], one) for name, one in outcome["usage"].items()])
     return trial
 
 
 def before_and_after(
-    state: State, ask: Ask | None, victims: Iterable[str]
+    state: State, ask: Ask | None, victims: Iterable[str], usage: Mapping[str, int]
 ) -> tuple[list[Moved], list[FairShare]]:
     """Return what a decision changes in the quotas that it touches, and the fair shares before and after.
 
     Args:
-        state: After the step of the decision, when victims are told and still count; indices are
-            built in it.
+        state: After the step of the decision, when victims are told and still count.
         ask: For whom; None for an enforcement.
         victims: Their ids; those that are gone already are left out.
+        usage: What the ask will use, by flavor and resource, as the cycle noted it.
     """
     trial = Trial()
     touched: dict[Quota, None] = {}
-    if ask is not None and state.queues[ask.queue].quota is not None:
-        nominee = Cycle(state, Searcher(state)).nominate([ask])[0]
-        trial.add(nominee.queue, nominee.assignment.usage.items())
-        touched[nominee.queue] = None
+    queue = None if ask is None else state.queues[ask.queue].quota
+    if queue is not None:
+        trial.add(queue, [(state.types.index[name], one) for name, one in usage.items()])
+        touched[queue] = None
     for allocation in (state.allocations[name] for name in victims if name in state.allocations):
-        queue = state.queues[allocation.queue].quota
-        if queue is not None:
-            trial.remove(queue, state.types.shapes[allocation.shape].pairs)
-            touched[queue] = None
+        from_queue = state.queues[allocation.queue].quota
+        if from_queue is not None:
+            trial.remove(from_queue, state.types.shapes[allocation.shape].pairs)
+            touched[from_queue] = None
     nodes = {node: None for queue in touched for node in reversed(queue.down)}
     moved = [
         Moved(

@@ -1,4 +1,4 @@
-"""What would become of an ask: decided on a copy of the state, nothing is written."""
+"""What would become of an ask: a copy of the engine takes it in and steps on; nothing is written."""
 
 from __future__ import annotations
 
@@ -8,76 +8,95 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from events import vocabulary as v
-from replays.explaining.explain import copy, explain_ask
-from replays.history.mentions import mention_in
+from replays import wording
+from replays.explaining.ahead import Happens, happens
+from replays.explaining.explain import explain_ask
+from replays.explaining.notebook import Note
+from replays.history.steps import copy
 
 if TYPE_CHECKING:
     from evsched.core.engine import Engine
+    from evsched.core.state import State
+
+STEPS_TAKEN = 3
+"""The one that takes the ask in, and two in which it has its turn to preempt."""
 
 
 class Planned(Struct, frozen=True, kw_only=True):
     """What would become of an ask.
 
     Attributes:
-        outcome: ``bound``: it would run at once; ``preempts``: others would be told to go;
-            ``waits``; ``refused``.
+        outcome: ``bound``: it would run at once; ``preempts``: others would be evicted; ``waits``;
+            ``refused``.
+        summary: The answer in a sentence or two.
+        code: Of the refusal; empty for any other outcome.
         node: Where; None for Kueue, or when it waits.
+        podsets: (Kueue) Each with its flavors, where the ask has any.
+        causes: What would hold it, when it waits.
         unblock: What would let it run, when it waits.
     """
 
     outcome: Literal["bound", "preempts", "waits", "refused"]
     summary: str
+    code: str = ""
     node: str | None = None
     flavors: dict[str, str] | None = None
+    podsets: tuple[v.PodSet, ...] = ()
     victims: tuple[v.Victim, ...] = ()
-    unblock: tuple[str, ...] = ()
+    causes: tuple[Note, ...] = ()
+    unblock: tuple[Note, ...] = ()
 
 
 def plan_ask(engine: Engine, proposed: v.AskSubmitted) -> Planned:
     """Return what would become of an ask that were submitted now, its preemption delay past; the engine is only read."""
     world = copy(engine)
-    time = world.state.time
-    if proposed.created is None:
-        # Just old enough to preempt: those who wait longer go first all the same.
-        application = world.state.applications.get(proposed.application)
-        leaf = world.state.queues.get(proposed.queue) or (
-            application.leaf if application is not None else None
-        )
-        delay = leaf.settings.preemption_delay_ms if leaf is not None and leaf.quota is None else 0
-        proposed = replace(proposed, created=time - delay)
-    events = list(world.step(time, [v.Proposal(input=proposed)]))
-    for _ in range(2):
-        due = world.next_due()
-        if (
-            due is None
-            or proposed.ask not in world.state.asks
-            or proposed.ask in world.state.preemptions
-        ):
-            break
-        if (
-            proposed.application in world.state.paused
-        ):  # the next that is due may be the end of the pause
-            break
-        events.extend(world.step(max(due, world.state.time)))
+    state = world.state
+    proposed = _old_enough(state, proposed)
+    events = world.step(state.time, [v.Proposal(input=proposed)])
     for event in events:
         if isinstance(event, v.InputRejected):
-            return Planned(outcome="refused", summary=f"It would be refused: {event.reason}.")
-        if isinstance(event, v.AllocationBound) and event.ask == proposed.ask:
-            where = f"bound to {event.node}" if event.node else mention_in(proposed.ask, event)
-            return Planned(
-                outcome="bound",
-                summary=f"It would be {where}.",
-                node=event.node,
-                flavors=event.flavors,
-            )
-        if isinstance(event, v.PreemptionDecided) and event.ask == proposed.ask:
-            where = f" on {event.node}" if event.node else ""
-            count = len(event.victims)
-            summary = f"It would preempt {count} allocation{'s' if count > 1 else ''}{where}."
-            return Planned(
-                outcome="preempts", summary=summary, node=event.node, victims=event.victims
-            )
-    found = explain_ask(world, proposed.ask)
+            summary = wording.planned("refused", {"reason": event.reason})
+            return Planned(outcome="refused", summary=summary, code=event.code)
+    found = happens(proposed.ask, state.time, events)
+    for _ in range(STEPS_TAKEN - 1):
+        due = world.next_due()
+        # The next that is due may be the end of a pause, which is not now.
+        paused = proposed.application in state.paused
+        if due is None or paused or found.code in ("bound", "preempts"):
+            break
+        time = max(due, state.time)
+        found = happens(proposed.ask, time, world.step(time))
+    if proposed.ask in state.asks and found.code not in ("bound", "preempts"):
+        return _waits(world, proposed.ask)
+    return _decided(found)
+
+
+def _old_enough(state: State, proposed: v.AskSubmitted) -> v.AskSubmitted:
+    """Return the ask just old enough to preempt: those that wait longer go first all the same."""
+    if proposed.created is not None:
+        return proposed
+    application = state.applications.get(proposed.application)
+    leaf = state.queues.get(proposed.queue) or (application.leaf if application else None)
+    delay = leaf.settings.preemption_delay_ms if leaf is not None and leaf.quota is None else 0
+    return replace(proposed, created=state.time - delay)
+
+
+def _decided(found: Happens) -> Planned:
     return Planned(
-        outcome="waits", summary=f"It would wait. {found.summary}", unblock=found.unblock
+        outcome="bound" if found.code == "bound" else "preempts",
+        summary=wording.planned(found.code, found.facts()),
+        node=found.node,
+        flavors=found.flavors,
+        podsets=found.podsets,
+        victims=found.victims,
+    )
+
+
+def _waits(world: Engine, ask_id: str) -> Planned:
+    found = explain_ask(world, ask_id)
+    return Planned(
+        outcome="waits",
+        summary=wording.planned("waits", {"causes": found.summary}),
+        causes=found.causes,
+        unblock=found.unblock,
     )

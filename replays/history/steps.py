@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from events import vocabulary as v
+from evsched.core import snapshot
+from evsched.core.engine import Engine
 
 if TYPE_CHECKING:
     from events.chain import Step
-    from evsched.core.engine import Engine
 
 INPUTS = frozenset(v.AnyInput.__args__)
 """Event types that began as proposals, unless they have a cause."""
@@ -54,3 +55,15 @@ def retake(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...]:
             step.time, first.term, first.leader, first.checkpoint_every, first.release
         )
     return engine.step(step.time, proposals_of(step), decide=step.decided)
+
+
+def copies(engine: Engine, count: int) -> list[Engine]:
+    """Return so many engines with states of their own, each equal to that of the other engine."""
+    state = engine.state
+    data = snapshot.encode(state)
+    return [Engine(snapshot.decode(data, state.time)) for _ in range(count)]
+
+
+def copy(engine: Engine) -> Engine:
+    """Return an engine with a state of its own, equal to that of the other."""
+    return copies(engine, 1)[0]

@@ -280,7 +280,9 @@ def test_what_if_and_plan_answer_for_quotas(installation, tmp_path, capsys):
     (tmp_path / "ask.yaml").write_text("{ask: new, queue: web, resources: {gpu: 1}}")
     (planned,), code = said("plan", str(tmp_path / "ask.yaml"), *installation.on(1))
     assert (planned["outcome"], code) == ("waits", 1)
-    assert planned["unblock"] == ["a quota for gpu in ClusterQueue web"]
+    assert [(one["code"], one["sentence"]) for one in planned["unblock"]] == [
+        ("uncovered", "a quota for gpu in ClusterQueue web")
+    ]
 
 
 def test_audits_bisection_and_differences(installation, tmp_path, capsys):

@@ -450,6 +450,10 @@ class Notes:
         """Start without notes."""
         self.taken: list[tuple[str, str]] = []
 
+    def wants(self, ask: str) -> bool:
+        """Hear of every ask."""
+        return True
+
     def note(self, subject: str, code: str, **facts: object) -> None:
         """Keep one note."""
         assert facts

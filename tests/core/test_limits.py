@@ -75,7 +75,7 @@ def bound(where):
             {},
             [("ann", 2)],
             ("ann", 2),
-            "queue root.p: vcore of user ann would be 4 (2 used or promised), the limit is 3",
+            ("root.p", "user ann", "vcore", 2, 2, 3),
             id="a user's limit holds over all leaves below",
         ),
         pytest.param(
@@ -118,7 +118,7 @@ def bound(where):
             {},
             [("ann", 2)],
             ("bob", 2),
-            "queue root.p: vcore of group dev would be 4 (2 used or promised), the limit is 3",
+            ("root.p", "group dev", "vcore", 2, 2, 3),
             id="a group is one pool",
         ),
         pytest.param(
@@ -129,7 +129,7 @@ def bound(where):
             {},
             [("ann", 2)],
             ("bob", 2),
-            "queue root.p: vcore of group * would be 4 (2 used or promised), the limit is 3",
+            ("root.p", "group *", "vcore", 2, 2, 3),
             id="everybody else is one pool",
         ),
         pytest.param(
@@ -137,7 +137,7 @@ def bound(where):
             {"max_applications": 2},
             [("ann", 1), ("bob", 1)],
             ("ann", 1),
-            "queue root.p: 2 applications run or start, maxapplications is 2",
+            ("root.p", "", "", 2, 1, 2),
             id="maxapplications of the queue",
         ),
         pytest.param(
@@ -145,7 +145,7 @@ def bound(where):
             {},
             [("ann", 1)],
             ("ann", 1),
-            "queue root.p: 1 applications of user ann run or start, maxapplications is 1",
+            ("root.p", "user ann", "", 1, 1, 1),
             id="maxapplications of a user",
         ),
     ],

@@ -281,6 +281,10 @@ class Notes:
         """Start with nothing."""
         self.kept = []
 
+    def wants(self, ask):
+        """Hear of every ask."""
+        return True
+
     def note(self, subject, code, **facts):
         """Keep a consideration."""
         self.kept.append((subject, code))

@@ -382,6 +382,10 @@ def test_a_tracer_hears_why_everyone_stays():
     """Each one that stays is noted with the rule that decided and the queue whose rule it is."""
 
     class Notes(list):
+        def wants(self, ask):
+            """Hear of every ask."""
+            return True
+
         def note(self, subject, code, **facts):
             self.append((subject, code, facts.get("queue")))
 

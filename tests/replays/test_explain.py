@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
+
 from events import vocabulary as v
 from events.chain import Head, Step
-from events.configuration import QueueSpec, YunikornSpec
+from events.configuration import LimitSpec, QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from replays.explaining.decision import explain_decision
-from replays.explaining.explain import copy, explain_allocation, explain_ask
+from replays.explaining.explain import explain_allocation, explain_ask
+from replays.explaining.mentions import mentions
 from replays.explaining.plan import plan_ask
-from replays.explaining.wording import SENTENCES
-from replays.history.mentions import mentions
-from replays.history.steps import retake
+from replays.history.steps import copy, retake
 from replays.history.views import apps, asks
+from replays.wording import SENTENCES
 from tests.core.histories import START, settle
 
 ROOT = Path(__file__).parents[2]
@@ -31,15 +33,21 @@ def queue(name, guaranteed=None, maximum=None, **properties):
     )
 
 
+def sentences(notes):
+    """Return what notes say."""
+    return tuple(note.sentence for note in notes)
+
+
 class Cluster:
     """A cluster whose steps are kept."""
 
-    def __init__(self, *leaves, capacity=8000):
+    def __init__(self, *leaves, capacity=8000, preemption=True):
         """Start with a configuration and one node."""
         self.engine = Engine()
         self.steps: list[Step] = []
         self.time = START
-        spec = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=leaves))
+        root = QueueSpec(name="root", parent=True, queues=leaves)
+        spec = YunikornSpec(root=root, preemption_enabled=preemption)
         self.step(
             0,
             v.ConfigurationApplied(configuration=spec),
@@ -87,7 +95,7 @@ def test_a_full_queue_is_named_with_its_numbers():
         ("root.a", True),
         ("root", False),
     ]
-    assert found.unblock[0] == "2 vcore less use in root.a, or as much more maximum"
+    assert found.unblock[0].sentence == "2 vcore less use in root.a, or as much more maximum"
     assert [one.text for one in found.history] == ["submitted"]
 
 
@@ -139,9 +147,9 @@ def test_an_ask_of_a_paused_application_hears_until_when_and_why():
         found.summary
         == f"Application x is paused until {pause}: 2 of its asks fit on no node (application.unschedasks.backoff)."
     )
-    assert found.unblock == (
+    assert sentences(found.unblock) == (
+        f"nothing has to change: it is bound to n1 at {pause}",
         f"the end of the pause of x at {pause}",
-        "preemption is tried from 2026-01-01T00:00:30.003Z on (preemption.delay)",
     )
     assert [(row["application"], row["paused_until"]) for row in apps(cluster.engine.state)] == [
         ("x", START + 30_002)
@@ -162,15 +170,63 @@ def test_an_ask_of_a_paused_application_hears_until_when_and_why():
 
 
 def test_young_asks_hear_when_preemption_is_tried():
-    """The delay is part of the answer."""
+    """When the delay is over is part of the answer, and whether anything comes of it."""
     cluster = Cluster(queue("prod", guaranteed=4000), queue("test"))
     for number in range(4):
         cluster.ask(f"t{number}", "root.test")
     cluster.ask("p1", "root.prod")
     found = explain_ask(cluster.engine, "p1")
-    assert (
-        "preemption is tried from 2026-01-01T00:00:30.005Z on (preemption.delay)" in found.unblock
+    ripe = "2026-01-01T00:00:30.005Z"
+    assert f"nothing has to change: it preempts t3 on n1 at {ripe}" in sentences(found.unblock)
+    cluster.ask("t4", "root.test")
+    vain = explain_ask(cluster.engine, "t4")
+    # No two cycles come within a second of each other.
+    tried = "preemption is tried at 2026-01-01T00:00:31.005Z (preemption.delay)"
+    assert tried in sentences(vain.unblock)
+
+
+def test_nothing_is_promised_of_preemption_that_is_disabled():
+    """The engine never tries it, so the explanation names no time and no victim, but says why."""
+    cluster = Cluster(queue("prod", guaranteed=4000), queue("test"), preemption=False)
+    for number in range(4):
+        cluster.ask(f"t{number}", "root.test")
+    cluster.ask("p1", "root.prod")
+    for _ in range(2):
+        found = explain_ask(cluster.engine, "p1")
+        assert (found.next.code, found.later) == ("waits", None)
+        assert sentences(found.unblock) == (
+            "2 vcore more on n1",
+            "preemption is disabled in this partition (preemption.enabled)",
+        )
+        assert not found.passed_over
+        assert not cluster.step(60_000)
+    planned = plan_ask(
+        cluster.engine,
+        v.AskSubmitted(ask="p2", application="p", queue="root.prod", resources={"vcore": 2000}),
     )
+    assert planned.outcome == "waits"
+
+
+def test_a_limit_and_an_order_that_hold_an_ask_are_named():
+    """A user's limit, the number of applications, and one new application at a time: what holds it is said in numbers."""
+    held = (LimitSpec(users=("ann",), max_resources={"vcore": 3000}, max_applications=1),)
+    leaf = msgspec.structs.replace(queue("a", application_sort_policy="stateaware"), limits=held)
+    cluster = Cluster(leaf)
+    cluster.ask("a1", "root.a", application="x", user="ann")
+    cluster.ask("a2", "root.a", application="x", user="ann")
+    found = explain_ask(cluster.engine, "a2")
+    assert found.summary == (
+        "Queue root.a: 2 vcore requested, 2 used or promised of user ann, its limit is 3."
+    )
+    assert found.unblock[0].code == "limit"
+    cluster.ask("a3", "root.a", application="y", user="ann", vcore=1000)
+    second = explain_ask(cluster.engine, "a3")
+    assert second.summary == (
+        "Queue root.a: 1 applications of user ann run or start, maxapplications is 1."
+    )
+    cluster.ask("b1", "root.a", application="z", user="bob", vcore=9000)
+    behind = explain_ask(cluster.engine, "b1")
+    assert [one.code for one in behind.causes] == ["behind", "no-node"]
 
 
 def test_a_preemption_is_decided_again_with_shares_before_and_after():
@@ -208,7 +264,7 @@ def test_a_preemption_is_decided_again_with_shares_before_and_after():
     in_flight = explain_ask(cluster.engine, "p1")
     assert in_flight.status == "in flight"
     assert in_flight.summary == "It preempts on n1 and waits for t2 to leave."
-    assert in_flight.unblock[-1] == "the end of t2"
+    assert in_flight.unblock[-1].sentence == "the end of t2"
 
 
 def test_a_plan_does_not_look_behind_the_end_of_a_pause():

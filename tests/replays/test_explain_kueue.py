@@ -9,9 +9,10 @@ from events.chain import Head, Step
 from evsched.config import load_texts
 from evsched.core.engine import Engine
 from replays.explaining.decision import explain_decision, spared_in
-from replays.explaining.explain import copy, explain_allocation, explain_ask
+from replays.explaining.explain import explain_allocation, explain_ask
+from replays.explaining.mentions import mentions
 from replays.explaining.plan import plan_ask
-from replays.history.mentions import mentions
+from replays.history.steps import copy
 
 LOCAL = "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {{name: l, namespace: n}}\nspec: {{{}}}\n"
 FAIR = "---\napiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nfairSharing: {enable: true}\n"
@@ -123,7 +124,11 @@ def test_what_holds_a_workload_is_named_with_what_would_change_it(case):
         world.happen(one)
     digest = world.engine.state.digest()
     found = world.explained("x")
-    assert (found.status, found.summary, list(found.unblock)) == ("waits", summary, unblock)
+    assert (found.status, found.summary, [one.sentence for one in found.unblock]) == (
+        "waits",
+        summary,
+        unblock,
+    )
     assert world.engine.state.digest() == digest
 
 

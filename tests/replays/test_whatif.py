@@ -10,8 +10,8 @@ from events import vocabulary as v
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from replays.checking.whatif import ConfigurationRefused, WhatIf, median_eviction_ms
-from replays.explaining.explain import copy
 from replays.history.rebuild import apply_step
+from replays.history.steps import copy
 from tests.core.histories import configurations, histories
 from tests.examples import examples
 from tests.replays.test_anonymise import run

@@ -121,6 +121,9 @@ class Cycle:
                 nominee.outcome,
                 queue=nominee.queue.path,
                 level=nominee.assignment.level,
+                reason=nominee.assignment.reason,
+                usage=self._state.types.named(nominee.assignment.usage.items()),
+                victims=tuple(target.allocation.id for target in nominee.targets),
             )
 
     def _decide(self, nominee: Nominee) -> Outcome:

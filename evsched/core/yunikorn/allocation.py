@@ -71,7 +71,7 @@ def allocate(step: Step) -> None:
         _serve_waiting(step, order, columns)
         order.stirred = False
     if step.tracer is not None:
-        _note_waiting(step, columns)
+        _note_waiting(step, order, columns)
 
 
 def order_of(state: State, columns: NodeColumns) -> WaitingOrder:
@@ -226,16 +226,25 @@ def _disappoint(order: WaitingOrder, columns: NodeColumns) -> None:
             order.block(demand)
 
 
-def _note_waiting(step: Step, columns: NodeColumns) -> None:
+def _note_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None:
     """Tell the tracer what holds each waiting ask up; only explanations pay for this."""
     state, tracer = step.state, step.tracer
     assert tracer is not None
     for ask in state.asks.values():
+        if not tracer.wants(ask.id):
+            continue
         shape = state.types.shapes[ask.shape]
         leaf = state.queues[ask.queue]
         in_flight = state.preemptions.get(ask.id)
         if in_flight is None and ask.application in state.paused:
             tracer.note(ask.id, "paused", until=state.paused[ask.application])
+        elif (
+            in_flight is None
+            and not (standing := order.standings[leaf.path]).lines[ask.application].open
+        ):
+            first = standing.chosen  # of a stateaware leaf: one new application at a time
+            assert first is not None
+            tracer.note(ask.id, "behind", queue=leaf.path, application=first.application.id)
         if in_flight is not None and in_flight.waiting_for:
             tracer.note(
                 ask.id, "in-flight", node=in_flight.node, waiting_for=tuple(in_flight.waiting_for)
@@ -252,7 +261,7 @@ def _note_waiting(step: Step, columns: NodeColumns) -> None:
         if in_flight is None:
             limited = limits.blocks(state, state.applications[ask.application], shape.pairs)
             if limited is not None:
-                tracer.note(ask.id, "limit", reason=limited)
+                tracer.note(ask.id, "limit", **limited._asdict())
         if ask.required_node is not None:
             if columns.place_on(ask.required_node, shape.pairs) is None:
                 tracer.note(ask.id, "required-node", node=ask.required_node)

@@ -52,6 +52,26 @@ class Held(NamedTuple):
     applications: int
 
 
+class Blocked(NamedTuple):
+    """The limit that holds an ask back, and by how much.
+
+    Attributes:
+        queue: Path of the queue that has the limit.
+        whom: As of `Held`.
+        resource: What would be too much; empty: it is the number of applications that run.
+        used: Used or promised already; or applications that run or start.
+        requested: By the ask; 1 application.
+        limit: The most that is allowed.
+    """
+
+    queue: str
+    whom: str
+    resource: str
+    used: int
+    requested: int
+    limit: int
+
+
 class LimitIndex:
     """What runs, by what it counts against (protocol `evsched.core.indices.Limits`)."""
 
@@ -148,8 +168,8 @@ def index_of(state: State) -> LimitIndex:
     return index
 
 
-def blocks(state: State, application: Application, pairs: Pairs) -> str | None:
-    """Return why an application may not use these amounts now, None when it may.
+def blocks(state: State, application: Application, pairs: Pairs) -> Blocked | None:
+    """Return the limit that keeps an application from using these amounts now, None when none does.
 
     Not to be asked for an ask in flight: its own promise would count against it.
 
@@ -161,15 +181,15 @@ def blocks(state: State, application: Application, pairs: Pairs) -> str | None:
     for queue in application.leaf.lineage:
         if queue.limits or queue.max_applications:
             for held in held_in(queue, application):
-                reason = _blocked_by(state, queue, held, application, pairs)
-                if reason is not None:
-                    return reason
+                blocked = _blocked_by(state, queue, held, application, pairs)
+                if blocked is not None:
+                    return blocked
     return None
 
 
 def _blocked_by(
     state: State, queue: Queue, held: Held, application: Application, pairs: Pairs
-) -> str | None:
+) -> Blocked | None:
     index = index_of(state)
     usage, names = index.usage(held.key), state.types.names
     promised, starting = _in_flight(state, queue, held, application)
@@ -177,14 +197,10 @@ def _blocked_by(
         most = held.resources.get(names[kind])
         there = usage.get(kind, 0) + promised.get(kind, 0)
         if most is not None and there + amount > most:
-            return (
-                f"queue {queue.path}: {names[kind]} of {held.whom} would be {there + amount} "
-                f"({there} used or promised), the limit is {most}"
-            )
+            return Blocked(queue.path, held.whom, names[kind], there, amount, most)
     running = index.running(held.key) + starting
     if held.applications and not application.allocations and running >= held.applications:
-        whose = f" of {held.whom}" if held.whom else ""
-        return f"queue {queue.path}: {running} applications{whose} run or start, maxapplications is {held.applications}"
+        return Blocked(queue.path, held.whom, "", running, 1, held.applications)
     return None
 
 

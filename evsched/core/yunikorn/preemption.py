@@ -83,11 +83,10 @@ class _Cycle:
         decided: dict[str, None] = {}
         turns = Turns(self.state, waiting)
         while (line := turns.next()) is not None:
-            failure = (
-                self._held_back(line.first)
-                or self._failed.get(line.kind)
-                or self._beyond_hope(line.first)
-            )
+            failure = self._held_back(line.first)
+            if failure is None:
+                self._note(line)
+                failure = self._failed.get(line.kind) or self._beyond_hope(line.first)
             if failure is None:
                 ask = line.first
                 plan = self._plan(ask)
@@ -147,16 +146,18 @@ class _Cycle:
             self.state.applications[ask.application],
             self.state.types.shapes[ask.shape].pairs,
         )
-        if held is None:
-            return None
-        if self.step.tracer is not None:
-            self.step.tracer.note(ask.id, "limit", reason=held)
-        return Failure("limit", "")
+        return None if held is None else Failure("limit", "")
+
+    def _note(self, line: Line) -> None:
+        """Tell the tracer what there is to consider for each ask of a line, whichever of them is planned for."""
+        tracer = self.step.tracer
+        if tracer is not None:
+            for ask in line.in_order():
+                if tracer.wants(ask.id):
+                    passed_over.note(self.state, ask, tracer)
 
     def _plan(self, ask: Ask) -> Plan | Failure:
         """Return what can be done for an ask."""
-        if self.step.tracer is not None:
-            passed_over.note(self.state, ask, self.step.tracer)
         if ask.required_node is not None:
             return required_node.find_plan(self.state, self.cost, ask)
         return guarantee.find_plan(self.state, self.cost, ask, self._known)

@@ -10,6 +10,10 @@ class Notes:
         """Start with nothing heard."""
         self.heard = []
 
+    def wants(self, ask):
+        """Hear of every ask."""
+        return True
+
     def note(self, subject, code, **facts):
         """Keep a note."""
         self.heard.append((subject, code, facts))
