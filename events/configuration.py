@@ -246,4 +246,21 @@ class KueueSpec(Spec, frozen=True, kw_only=True, tag="kueue", tag_field="format"
     prioritize_non_borrowing: bool = True
 
 
-Configuration = YunikornSpec | KueueSpec
+Setting = str | int | bool
+"""One value of a section of a `CustomSpec`."""
+
+
+class CustomSpec(Spec, frozen=True, kw_only=True, tag="custom", tag_field="format"):
+    """The configuration of a family of policies that was added to evsched.
+
+    Attributes:
+        family: The name of the family. A process that does not know it refuses the configuration.
+        sections: Section to key to value; the family alone gives them a meaning.
+    """
+
+    partition: str = "default"
+    family: Annotated[str, Meta(min_length=1, max_length=64)]
+    sections: dict[str, dict[str, Setting]] = {}
+
+
+Configuration = YunikornSpec | KueueSpec | CustomSpec

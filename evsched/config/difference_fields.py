@@ -14,6 +14,7 @@ import msgspec
 from events.configuration import (
     Amounts,
     Configuration,
+    CustomSpec,
     KueueSpec,
     LimitSpec,
     PlacementRuleSpec,
@@ -30,9 +31,16 @@ Fields = dict[str, str]
 
 def fields_of(configuration: Configuration) -> dict[str, Fields]:
     """Return the fields of everything in a configuration, by subject, parents before their children."""
-    return (
-        _kueue(configuration) if isinstance(configuration, KueueSpec) else _yunikorn(configuration)
-    )
+    match configuration:
+        case KueueSpec():
+            return _kueue(configuration)
+        case YunikornSpec():
+            return _yunikorn(configuration)
+        case CustomSpec():
+            return {
+                f"section {name}": {key: str(value) for key, value in section.items()}
+                for name, section in configuration.sections.items()
+            }
 
 
 # ----------------------------------------------------------------------------------------- YuniKorn

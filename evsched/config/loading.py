@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from events.configuration import Configuration, KueueSpec
+from events.configuration import Configuration, CustomSpec, KueueSpec
 from evsched.config.document import MAX_BYTES, Node, from_object, parse_yaml
 from evsched.config.errors import ConfigurationError, Fault
 from evsched.config.manifests import read_manifests
@@ -108,10 +109,21 @@ def load_mapping(form: str, document: Any, source: str = _SOURCE) -> Loaded:
                     (node.fault(f"found {node.found()}, expected a list of manifests"),)
                 )
             return _loaded_manifests(tuple(node.items), direct=True)
+        case "custom":
+            return _loaded_custom(document, source)
         case _:
             raise ConfigurationError(
                 (Fault(source, 0, "format", f"found {form!r}, expected yunikorn or kueue"),)
             )
+
+
+def _loaded_custom(document: Any, source: str) -> Loaded:
+    """Return the configuration of an added family; its own rules are judged where it is applied."""
+    try:
+        spec = msgspec.convert(document, CustomSpec)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError((Fault(source, 0, "custom", str(error)),)) from error
+    return Loaded(configurations=(spec,), warnings=())
 
 
 def from_mapping(form: str, document: Any, source: str = _SOURCE) -> tuple[Configuration, ...]:

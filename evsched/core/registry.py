@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from events.configuration import CustomSpec
 from evsched.core.kueue.family import KueueFamily
 from evsched.core.yunikorn.family import YunikornFamily
 
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
     from evsched.core.family import Family
 
 FAMILIES: dict[str, Family] = {"yunikorn": YunikornFamily(), "kueue": KueueFamily()}
-"""By format. Further families may be added before the first log is read, and never taken out."""
+"""By format. A family is added before the first log is read; a log that names one needs it for ever."""
 
 
 def format_of(configuration: Configuration) -> str:
-    """Return the name of a configuration's format."""
+    """Return the format of a configuration, by which its family is registered: ``custom/NAME`` for an added one."""
+    if isinstance(configuration, CustomSpec):
+        return f"custom/{configuration.family}"
     return str(configuration.__struct_config__.tag)
 
 

@@ -14,7 +14,7 @@ from evsched.core import configuration_checks
 from evsched.core.folding.allocations import flavored_total
 from evsched.core.folding.asks import total
 from evsched.core.refusals import Rejection, leaf_of, leaf_problem
-from evsched.core.registry import family_of
+from evsched.core.registry import FAMILIES, family_of, format_of
 from evsched.core.resources import SUM_LIMIT
 
 if TYPE_CHECKING:
@@ -79,6 +79,10 @@ def _unprintable(names: Iterable[str]) -> Rejection | None:
 
 
 def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection | None:
+    if format_of(proposed.configuration) not in FAMILIES:
+        known = ", ".join(sorted(FAMILIES))
+        reason = f"configuration: format {format_of(proposed.configuration)!r} found, expected one of {known}"
+        return Rejection("invalid", reason)
     found = configuration_checks.problems(proposed.configuration)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
@@ -86,7 +90,7 @@ def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection 
     current = state.configuration
     if current is None:
         return None
-    if type(current) is not type(proposed.configuration) and state.applications:
+    if format_of(current) != format_of(proposed.configuration) and state.applications:
         return Rejection(
             "conflict",
             "configuration: format changes while applications are there, expected an empty partition",

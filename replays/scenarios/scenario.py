@@ -52,25 +52,31 @@ class Closed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the records in which an unknown key is an error."""
 
 
-class ConfigDocument(Closed, frozen=True, kw_only=True):
-    """A configuration in one of the two policy languages, still in that language."""
+DOCUMENTS = {"yunikorn": "queues", "kueue": "objects", "custom": "custom"}
+"""The key of a configuration's document, by format."""
 
-    format: Literal["yunikorn", "kueue"]
+
+class ConfigDocument(Closed, frozen=True, kw_only=True):
+    """A configuration in a policy language, still in that language; ``custom`` is that of an added family."""
+
+    format: Literal["yunikorn", "kueue", "custom"]
     queues: dict[str, Any] | UnsetType = UNSET
     objects: list[Any] | UnsetType = UNSET
+    custom: dict[str, Any] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         """Check that the document of the format is there, and only that one."""
-        want, other = ("queues", "objects") if self.format == "yunikorn" else ("objects", "queues")
+        want = DOCUMENTS[self.format]
         if getattr(self, want) is UNSET:
             raise ValueError(f"format {self.format} needs the key `{want}`")
-        if getattr(self, other) is not UNSET:
-            raise ValueError(f"format {self.format} takes `{want}`, found `{other}`")
+        for other in DOCUMENTS.values():
+            if other != want and getattr(self, other) is not UNSET:
+                raise ValueError(f"format {self.format} takes `{want}`, found `{other}`")
 
     @property
     def document(self) -> Any:
-        """The document itself: a queues.yaml mapping, or a list of manifests."""
-        return self.queues if self.format == "yunikorn" else self.objects
+        """The document itself: a queues.yaml mapping, a list of manifests, or family and sections."""
+        return getattr(self, DOCUMENTS[self.format])
 
 
 class NodeItem(Closed, frozen=True, kw_only=True):
