@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from events.bounds import MAX_FRAME_BYTES
 from events.errors import LogDamaged, WrittenByNewer
 from events.frame import (
-    MAX_FRAME_BYTES,
     UNREADABLE,
     Frame,
     FrameOutline,
@@ -39,6 +39,7 @@ from events.frame import (
     frame_hash,
     unknown_event,
 )
+from events.proof import proved
 from events.vocabulary import AnyEvent, LeaderStarted
 
 FRAGMENT_CHARACTERS = 80_000
@@ -398,6 +399,9 @@ def cut_into_frames(
         inbox_next: Position of the next proposal to read after this step.
         limit: Bytes; at least what a fragment needs (half a megabyte), smaller values are for tests
             with small events.
+
+    Raises:
+        StepUnprovable: No reader could read the step; nothing of it may be written.
     """
     whole = Frame(
         log_id=head.log_id,
@@ -460,5 +464,5 @@ def _pieces(
 
 
 def _seal(frame: Frame) -> Sealed:
-    data = encode_frame(frame)
+    data = proved(frame)
     return Sealed(frame, data, frame_hash(data))

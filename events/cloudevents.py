@@ -15,21 +15,15 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from events.bounds import MAX_ID, MAX_PROPOSAL_BYTES, MAX_SOURCE, RAW_KEPT, id_problem, printable
 from events.errors import ProposalTooLarge
-from events.frame import UNREADABLE, FrameHeader, decode_input, encode_event
-from events.vocabulary import AnyInput, ConfigurationApplied, Proposal
+from events.frame import UNREADABLE, FrameHeader, NestedTooDeep, decode_input, encode_event
+from events.vocabulary import AnyInput, Proposal
 
 SPEC_VERSION = "1.0"
 CONTENT_TYPE = "application/json"
 FRAME_TYPE = "evsched.frame.v1"
 PROPOSAL_TYPE = "evsched.proposal."
-
-MAX_PROPOSAL_BYTES = 400_000
-"""So that a proposal, refused or taken, always fits into one frame of the log together with what is said about it."""
-MAX_ID = 128
-MAX_SOURCE = 253
-RAW_KEPT = 1024
-"""How many characters of an unreadable proposal are kept."""
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -127,11 +121,8 @@ def read_proposal(record: InboxRecord, position: int) -> Proposal:
     source = record.source[:MAX_SOURCE]
     problem, proposed = _input(record)
     name = (proposed.proposal if proposed is not None else "") or record.id
-    if proposed is not None and len(name) > MAX_ID:
-        problem, proposed = (
-            f"proposal: its id has {len(name)} characters, at most {MAX_ID} are taken",
-            None,
-        )
+    if proposed is not None and (wrong := id_problem(name)):
+        problem, proposed = f"proposal: {wrong}", None
     if proposed is not None:
         return Proposal(input=proposed, position=position, id=name, source=source)
     # The id of what cannot be read still tells its producer which one it was, so it is kept, cut to
@@ -156,9 +147,7 @@ def _input(record: InboxRecord) -> tuple[str, AnyInput | None]:
         )
     try:
         proposed = decode_input(record.data)
-    except RecursionError:
-        return "proposal: is nested too deeply", None
-    except msgspec.ValidationError as error:
+    except (NestedTooDeep, msgspec.ValidationError) as error:
         return f"proposal: {error}"[:RAW_KEPT], None
     except UNREADABLE as error:
         return f"proposal: is not JSON: {error}"[:RAW_KEPT], None
@@ -168,17 +157,6 @@ def _input(record: InboxRecord) -> tuple[str, AnyInput | None]:
         ], None
     if proposed.seq or proposed.cause or proposed.due is not None:
         return "proposal: sets seq, cause or due, which only the scheduler gives", None
-    if isinstance(proposed, ConfigurationApplied):
-        return _bounded(proposed)
-    return "", proposed
-
-
-def _bounded(proposed: ConfigurationApplied) -> tuple[str, AnyInput | None]:
-    """Refuse a configuration with a number that no machine integer holds: JSON can carry it, a snapshot could not."""
-    try:
-        msgspec.msgpack.encode(proposed)
-    except OverflowError:
-        return "proposal: a number in the configuration is beyond 64 bits", None
     return "", proposed
 
 
@@ -186,5 +164,5 @@ def _beginning(data: bytes) -> str:
     """Return the beginning of unreadable data as text for a log: what is no text or controls a terminal is escaped."""
     text = data[: RAW_KEPT * 4].decode(errors="backslashreplace")
     return "".join(
-        letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text[:RAW_KEPT]
+        letter if printable(letter) else ascii(letter)[1:-1] for letter in text[:RAW_KEPT]
     )[:RAW_KEPT]

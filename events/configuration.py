@@ -14,10 +14,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-MAX_AMOUNT = 2**53
-"""The largest amount of one resource that an event may carry; sums may reach 2**63 - 1."""
+from events.bounds import Amount, Count, LastingSpan, Number, Priority, SettingNumber, Span, Sum
 
-Amount = Annotated[int, Meta(ge=0, le=MAX_AMOUNT)]
 Amounts = dict[str, Amount]
 """Resource name to amount in base units."""
 
@@ -41,7 +39,7 @@ class LimitSpec(Spec, frozen=True, kw_only=True):
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     max_resources: Amounts | None = None
-    max_applications: Annotated[int, Meta(ge=0)] = 0
+    max_applications: Count = 0
 
 
 class TemplateSpec(Spec, frozen=True, kw_only=True):
@@ -49,9 +47,9 @@ class TemplateSpec(Spec, frozen=True, kw_only=True):
 
     guaranteed: Amounts | None = None
     maximum: Amounts | None = None
-    max_applications: Annotated[int, Meta(ge=0)] = 0
+    max_applications: Count = 0
     properties: dict[str, str] = {}
-    quota_preemption_delay_ms: Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | None = None
+    quota_preemption_delay_ms: Span | None = None
 
 
 class QueueSpec(Spec, frozen=True, kw_only=True):
@@ -71,8 +69,8 @@ class QueueSpec(Spec, frozen=True, kw_only=True):
     queues: tuple[QueueSpec, ...] = ()
     guaranteed: Amounts | None = None
     maximum: Amounts | None = None
-    quota_preemption_delay_ms: Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | None = None
-    max_applications: Annotated[int, Meta(ge=0)] = 0
+    quota_preemption_delay_ms: Span | None = None
+    max_applications: Count = 0
     submit_acl: str = ""
     admin_acl: str = ""
     properties: dict[str, str] = {}
@@ -108,8 +106,8 @@ class PaceSpec(Spec, frozen=True, kw_only=True):
             limited.
     """
 
-    interval_ms: Annotated[int, Meta(ge=1)] = 1000
-    max_victims: Annotated[int, Meta(ge=1)] | None = None
+    interval_ms: LastingSpan = 1000
+    max_victims: Number | None = None
     max_resources: Amounts | None = None
 
 
@@ -137,7 +135,7 @@ class YunikornSpec(Spec, frozen=True, kw_only=True, tag="yunikorn", tag_field="f
     """Weight by resource in thousandths; resources that are not named weigh 1000."""
     user_group_resolver: str = ""
     pace: PaceSpec = PaceSpec()
-    eviction_grace_ms: Annotated[int, Meta(ge=1)] = 30_000
+    eviction_grace_ms: LastingSpan = 30_000
     eviction_attempts: Annotated[int, Meta(ge=1, le=1000)] = 5
     cost: str = "default"
 
@@ -145,9 +143,9 @@ class YunikornSpec(Spec, frozen=True, kw_only=True, tag="yunikorn", tag_field="f
 class QuotaSpec(Spec, frozen=True, kw_only=True):
     """Quota of one resource in one flavor; limits that are None do not limit."""
 
-    nominal: Annotated[int, Meta(ge=0, le=2**63 - 1)]
-    borrowing_limit: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
-    lending_limit: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    nominal: Sum
+    borrowing_limit: Sum | None = None
+    lending_limit: Sum | None = None
 
 
 class FlavorQuotaSpec(Spec, frozen=True, kw_only=True):
@@ -170,7 +168,7 @@ class CohortSpec(Spec, frozen=True, kw_only=True):
     name: str
     parent: str | None = None
     groups: tuple[ResourceGroupSpec, ...] = ()
-    weight_nano: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1_000_000_000
+    weight_nano: Sum = 1_000_000_000
     """Fair sharing weight in billionths, exact."""
 
 
@@ -192,15 +190,15 @@ class ClusterQueueSpec(Spec, frozen=True, kw_only=True):
     within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
     reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] = "Never"
     borrow_within_cohort: Literal["Never", "LowerPriority"] = "Never"
-    max_priority_threshold: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
+    max_priority_threshold: Priority | None = None
     when_can_borrow: Literal["MayStopSearch", "TryNextFlavor"] = "MayStopSearch"
     when_can_preempt: Literal["MayStopSearch", "TryNextFlavor"] = "TryNextFlavor"
     preference: Literal["BorrowingOverPreemption", "PreemptionOverBorrowing"] | None = None
-    weight_nano: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1_000_000_000
+    weight_nano: Sum = 1_000_000_000
     stop_policy: Literal["None", "Hold", "HoldAndDrain"] = "None"
     accepts_all_namespaces: bool = True
     namespaces: tuple[str, ...] = ()
-    quota_preemption_delay_ms: Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] = 0
+    quota_preemption_delay_ms: Span = 0
 
 
 class FlavorSpec(Spec, frozen=True, kw_only=True):
@@ -238,7 +236,7 @@ class KueueSpec(Spec, frozen=True, kw_only=True, tag="kueue", tag_field="format"
     cohorts: tuple[CohortSpec, ...] = ()
     cluster_queues: tuple[ClusterQueueSpec, ...] = ()
     local_queues: tuple[LocalQueueSpec, ...] = ()
-    priority_classes: dict[str, Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]] = {}
+    priority_classes: dict[str, Priority] = {}
     fair_sharing: bool = False
     fair_strategies: tuple[Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"], ...] = ()
     preempt_within_nominal: bool = True
@@ -246,7 +244,7 @@ class KueueSpec(Spec, frozen=True, kw_only=True, tag="kueue", tag_field="format"
     prioritize_non_borrowing: bool = True
 
 
-Setting = str | int | bool
+Setting = str | SettingNumber | bool
 """One value of a section of a `CustomSpec`."""
 
 

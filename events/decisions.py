@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from events.inputs import AnyInput, Event, Moment, Name, PodSet, Version
+from events.bounds import Count, Moment, Name, Position, Sum, Version
+from events.inputs import AnyInput, Event, PodSet
 
 
 class Victim(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -32,9 +33,9 @@ class LeaderStarted(Event, frozen=True, kw_only=True):
         release: Of the leader's evsched, for people; empty: not named.
     """
 
-    term: int
+    term: Count
     leader: str
-    checkpoint_every: int = 100_000
+    checkpoint_every: Count = 100_000
     rules: Version = 1
     record: Version = 1
     release: str = ""
@@ -58,7 +59,7 @@ class InputRejected(Event, frozen=True, kw_only=True):
     code: str = "invalid"
     proposal: str = ""
     source: str = ""
-    position: int = -1
+    position: Position = -1
     input: AnyInput | None = None
     raw: str = ""
 
@@ -113,7 +114,7 @@ class ApplicationPaused(Event, frozen=True, kw_only=True):
 
     application: str
     until: Moment
-    asks: int
+    asks: Count
 
 
 class ApplicationResumed(Event, frozen=True, kw_only=True):
@@ -178,7 +179,7 @@ class EvictionRepeated(Event, frozen=True, kw_only=True):
     """
 
     allocation: str
-    attempt: int
+    attempt: Count
 
 
 class PreemptionWithdrawn(Event, frozen=True, kw_only=True):
@@ -220,8 +221,8 @@ class QuotaPreemptionDecided(Event, frozen=True, kw_only=True):
 
     queue: str
     victims: tuple[Victim, ...]
-    target: dict[str, int]
-    unmet: dict[str, int] = {}
+    target: dict[str, Sum]
+    unmet: dict[str, Sum] = {}
 
 
 class QuotaPreemptionUnhelpful(Event, frozen=True, kw_only=True):
@@ -229,8 +230,8 @@ class QuotaPreemptionUnhelpful(Event, frozen=True, kw_only=True):
 
     queue: str
     reason: str
-    target: dict[str, int] = {}
-    unmet: dict[str, int] = {}
+    target: dict[str, Sum] = {}
+    unmet: dict[str, Sum] = {}
 
 
 class CycleStarted(Event, frozen=True, kw_only=True):

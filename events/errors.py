@@ -257,6 +257,25 @@ class AppendRefused(StreamError):
         super().__init__(f"stream {name}: record refused: {reason}")
 
 
+class StepUnprovable(StreamError):
+    """A step was not written, because no reader could make of its bytes what was decided.
+
+    Nothing of it is in the log. The fault is ours, or of an input that was let in and should not
+    have been; the state that has taken the step is of no use any more.
+
+    Attributes:
+        frame: Number of the frame that was to be written.
+        seq: Of the first event that is at fault; 0 when it is the frame itself.
+        event: Its type, empty when it is the frame itself.
+        reason: What went wrong, with the place in the event where that is known.
+    """
+
+    def __init__(self, frame: int, seq: int, event: str, reason: str) -> None:
+        self.frame, self.seq, self.event, self.reason = frame, seq, event, reason
+        place = f"event {seq}, {event}" if seq else "its header"
+        super().__init__(f"frame {frame}: was not written, {place} cannot be read back: {reason}")
+
+
 class NotLeading(StreamError):
     """We do not lead, so nothing may be acknowledged."""
 

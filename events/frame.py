@@ -17,12 +17,10 @@ from typing import Any
 
 import msgspec
 
+from events.bounds import FRAME_DEPTH, MAX_DEPTH, Count, Moment, too_deep
 from events.configuration import Spec
 from events.upcasters import UPCASTERS, upcast
 from events.vocabulary import AnyEvent, AnyInput
-
-MAX_FRAME_BYTES = 512_000
-"""Larger steps are cut into several frames (reliability: client and broker limit is about 1 MiB)."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -48,13 +46,13 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     """
 
     log_id: str
-    term: int
+    term: Count
     leader: str
-    frame: int
+    frame: Count
     prev: str
-    time: int
+    time: Moment
     decided: bool = True
-    inbox_next: int = 0
+    inbox_next: Count = 0
     last: bool = True
     events: tuple[AnyEvent, ...] = ()
     fragment: str = ""
@@ -66,10 +64,10 @@ class FrameHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a frame says about itself, read without looking at its events."""
 
     log_id: str
-    term: int
+    term: Count
     leader: str
-    frame: int
-    time: int
+    frame: Count
+    time: Moment
 
 
 class _Kind(msgspec.Struct, frozen=True, gc=False):
@@ -83,11 +81,11 @@ class FrameOutline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A frame whose events this release may not know: what the rules of the chain need, and their types."""
 
     log_id: str
-    term: int
+    term: Count
     leader: str
-    frame: int
+    frame: Count
     prev: str
-    time: int
+    time: Moment
     requires: tuple[str, ...] = ()
     events: tuple[_Kind, ...] = ()
 
@@ -107,7 +105,12 @@ def _unknown(kind: _Kind) -> str:
 
 _TYPES = frozenset(kind.__name__ for kind in AnyEvent.__args__) | frozenset(UPCASTERS)
 
-UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
+
+class NestedTooDeep(msgspec.DecodeError):
+    """JSON text nests deeper than is read here (`events.bounds`); it was not decoded."""
+
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, OverflowError)
 """What decoding raises for bytes that hold no frame, no event, or one that no machine of ours could have written."""
 
 _encoder = msgspec.json.Encoder()
@@ -126,6 +129,7 @@ def encode_frame(frame: Frame) -> bytes:
 
 def decode_frame(data: bytes) -> Frame:
     """Return the frame in these bytes, its events brought up to date; raise one of `UNREADABLE` when there is none."""
+    _must_be_shallow(data, FRAME_DEPTH)
     try:
         return _decoder.decode(data)
     except msgspec.ValidationError:
@@ -140,12 +144,14 @@ def decode_frame(data: bytes) -> Frame:
 
 def decode_outline(data: bytes) -> FrameOutline:
     """Return what any release can read of a frame; raise one of `UNREADABLE` when these bytes hold none."""
+    _must_be_shallow(data, FRAME_DEPTH)
     return _outline_decoder.decode(data)
 
 
 def unknown_event(data: bytes | str) -> str:
     """Return what this release does not know of the event in this JSON, as a phrase; empty: nothing."""
     try:
+        _must_be_shallow(data, FRAME_DEPTH)
         return _unknown(_kind_decoder.decode(data))
     except UNREADABLE:
         return ""
@@ -153,6 +159,7 @@ def unknown_event(data: bytes | str) -> str:
 
 def decode_header(data: bytes) -> FrameHeader:
     """Return what these bytes say about their frame; raise one of `UNREADABLE` when they hold none."""
+    _must_be_shallow(data, FRAME_DEPTH)
     return _header_decoder.decode(data)
 
 
@@ -163,14 +170,22 @@ def encode_event(event: AnyEvent | Spec) -> bytes:
 
 def decode_event(data: bytes | str) -> AnyEvent:
     """Return the event in this JSON, brought up to date by the upcasters; raise one of `UNREADABLE` when there is none."""
+    _must_be_shallow(data, FRAME_DEPTH)
     found: AnyEvent = _upcasting(_event_decoder, data, AnyEvent)
     return found
 
 
 def decode_input(data: bytes | str) -> AnyInput:
     """Return the input in this JSON, brought up to date by the upcasters; raise one of `UNREADABLE` when there is none."""
+    _must_be_shallow(data, MAX_DEPTH)
     found: AnyInput = _upcasting(_input_decoder, data, AnyInput)
     return found
+
+
+def _must_be_shallow(data: bytes | str, most: int) -> None:
+    """Raise NestedTooDeep for text that some version of Python might not be able to follow."""
+    if too_deep(data.encode() if isinstance(data, str) else data, most):
+        raise NestedTooDeep(f"is nested more than {most} deep")
 
 
 def _upcasting(decoder: msgspec.json.Decoder[Any], data: bytes | str, kind: Any) -> Any:

@@ -9,15 +9,18 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from events.bounds import (
+    MAX_DOCUMENT,
+    MAX_ID,
+    MAX_NAME,
+    Count,
+    Moment,
+    Name,
+    Priority,
+    Text,
+    Version,
+)
 from events.configuration import Amounts, Configuration
-
-Name = Annotated[str, Meta(min_length=1, max_length=253)]
-"""A name or id. That it holds no control characters is checked by the leader (`evsched.core.validation`)."""
-Text = Annotated[str, Meta(max_length=4096)]
-Moment = Annotated[int, Meta(ge=-(2**53), le=2**53)]
-Version = Annotated[int, Meta(ge=1, le=2**31 - 1)]
-"""Of rules or of a record."""
-Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class Event(
@@ -31,8 +34,8 @@ class Event(
         due: When the timer that led to this event was due; None when no timer did.
     """
 
-    seq: Annotated[int, Meta(ge=0)] = 0
-    cause: Annotated[int, Meta(ge=0)] = 0
+    seq: Count = 0
+    cause: Count = 0
     due: Moment | None = None
 
 
@@ -44,7 +47,7 @@ class Input(Event, frozen=True, kw_only=True):
             not checked.
     """
 
-    proposal: Annotated[str, Meta(max_length=128)] = ""
+    proposal: Annotated[str, Meta(max_length=MAX_ID)] = ""
 
 
 class PodSet(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -70,7 +73,7 @@ class ConfigurationApplied(Input, frozen=True, kw_only=True):
     """
 
     configuration: Configuration
-    document: Annotated[str, Meta(max_length=262_144)] = ""
+    document: Annotated[str, Meta(max_length=MAX_DOCUMENT)] = ""
 
 
 class NodeRegistered(Input, frozen=True, kw_only=True):
@@ -202,7 +205,7 @@ class AllocationReleased(Input, frozen=True, kw_only=True):
     """
 
     allocation: Name
-    reason: Annotated[str, Meta(max_length=253)] = "completed"
+    reason: Annotated[str, Meta(max_length=MAX_NAME)] = "completed"
 
 
 class EvictionRefused(Input, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from events.bounds import Moment, Name, Priority, Text, Version
 from events.decisions import (
     AllocationBound,
     ApplicationPaused,
@@ -48,17 +49,12 @@ from events.inputs import (
     Event,
     EvictionRefused,
     Input,
-    Moment,
-    Name,
     NodeRegistered,
     NodeRemoved,
     NodeUpdated,
     PodSet,
-    Priority,
     ReservationRestored,
     RulesAdopted,
-    Text,
-    Version,
 )
 
 AnyEvent = (

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from events.bounds import FRAME_DEPTH, MAX_DEPTH, MAX_FRAME_BYTES, MAX_PROPOSAL_BYTES
 from events.frame import Frame
 from events.vocabulary import AnyEvent, AnyInput
 
@@ -19,10 +20,20 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def schemas() -> dict[str, bytes]:
     """Return each schema's file name and content, the same on every machine."""
-    roots: dict[str, Any] = {"event": AnyEvent, "frame": Frame, "proposal": AnyInput}
+    roots: dict[str, tuple[Any, int, int]] = {
+        "event": (AnyEvent, FRAME_DEPTH, 0),
+        "frame": (Frame, FRAME_DEPTH, MAX_FRAME_BYTES),
+        "proposal": (AnyInput, MAX_DEPTH, MAX_PROPOSAL_BYTES),
+    }
     made = {}
-    for name, root in roots.items():
-        document = _tidied({"$schema": DIALECT, "title": name, **msgspec.json.schema(root)})
+    for name, (root, deep, size) in roots.items():
+        # No keyword of JSON Schema says either; an event that is larger than a frame comes in pieces.
+        bounds = f"At most {deep} objects and lists within each other."
+        if size:
+            bounds = f"At most {size} bytes. {bounds}"
+        document = _tidied(
+            {"$schema": DIALECT, "title": name, "$comment": bounds, **msgspec.json.schema(root)}
+        )
         made[f"{name}.json"] = (
             msgspec.json.format(msgspec.json.encode(document, order="deterministic"), indent=2)
             + b"\n"

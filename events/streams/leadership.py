@@ -161,6 +161,7 @@ class Leadership:
             LeadershipLost: Another leader's term is in force; nothing of this step counts.
             OutcomeUnknown: It may be in the log.
             StreamError: Any other one: it is definitely not in the log as a whole step.
+            StepUnprovable: No reader could read the step; nothing was written.
             ValueError: The step does not follow the one before; nothing was written.
         """
         if self._over or self._busy:

@@ -17,13 +17,11 @@ from typing import Any, Literal
 
 import yaml
 
+from events.bounds import MAX_DEPTH, MAX_DOCUMENT
 from evsched.config.errors import ConfigurationError, Fault
 
-MAX_BYTES = 262_144
-"""The largest document that is read."""
-
-MAX_DEPTH = 64
-"""The deepest nesting of mappings and lists that is read."""
+MAX_SHOWN = 64
+"""So many characters of a text, or so many groups of four bits of a number, stand in a message."""
 
 MAX_FAULTS = 100
 """After so many faults the rest is not looked for."""
@@ -75,7 +73,7 @@ class Node:
                 return "nothing"
             case "text":
                 return repr(
-                    self.text if len(self.text) <= MAX_DEPTH else self.text[:MAX_DEPTH] + "…"
+                    self.text if len(self.text) <= MAX_SHOWN else self.text[:MAX_SHOWN] + "…"
                 )
             case kind:
                 return f"the {kind if kind != 'other' else 'date'} {self.text}"
@@ -89,9 +87,9 @@ def parse_yaml(text: str, source: str) -> tuple[Node, ...]:
             aliases, tags or a key twice.
     """
     size = len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_BYTES:
+    if size > MAX_DOCUMENT:
         raise ConfigurationError(
-            (Fault(source, 0, "", f"found {size} bytes, expected at most {MAX_BYTES}"),)
+            (Fault(source, 0, "", f"found {size} bytes, expected at most {MAX_DOCUMENT}"),)
         )
     builder = _Builder(source)
     try:
@@ -141,7 +139,7 @@ def _node(value: Any, source: str, path: str, depth: int) -> Node:
                 path,
                 0,
                 "integer",
-                str(value) if value.bit_length() <= MAX_DEPTH * 4 else hex(value),
+                str(value) if value.bit_length() <= MAX_SHOWN * 4 else hex(value),
             )
         case float():
             return Node(source, path, 0, "number", repr(value))

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from events.bounds import MAX_DOCUMENT
 from events.configuration import Configuration, CustomSpec, KueueSpec
-from evsched.config.document import MAX_BYTES, Node, from_object, parse_yaml
+from evsched.config.document import Node, from_object, parse_yaml
 from evsched.config.errors import ConfigurationError, Fault
 from evsched.config.manifests import read_manifests
 from evsched.config.places import Places
@@ -218,14 +219,18 @@ def _read(path: Path) -> str:
     """Return the text of a file."""
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(MAX_DOCUMENT + 1)
     except OSError as error:
         raise ConfigurationError(
             (Fault(str(path), 0, "", f"cannot be read: {error.strerror}"),)
         ) from error
-    if len(data) > MAX_BYTES:
+    if len(data) > MAX_DOCUMENT:
         raise ConfigurationError(
-            (Fault(str(path), 0, "", f"found more than {MAX_BYTES} bytes, expected at most that"),)
+            (
+                Fault(
+                    str(path), 0, "", f"found more than {MAX_DOCUMENT} bytes, expected at most that"
+                ),
+            )
         )
     try:
         return data.decode("utf-8-sig")

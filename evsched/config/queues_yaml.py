@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from events.bounds import MAX_COUNT, MAX_SPAN
 from events.configuration import (
     Amounts,
     FilterSpec,
@@ -36,7 +37,6 @@ from evsched.core.quantity import QuantityError, parse_yunikorn
 from evsched.core.yunikorn import settings
 
 MAX_INT32 = 2**31 - 1
-MAX_INT53 = 2**53
 
 _QUEUE_KEYS = (
     "name",
@@ -231,7 +231,7 @@ def _queue(node: Node, above: str, reader: Reader, places: Places) -> QueueSpec:
         guaranteed=_amounts(get(resources, "guaranteed"), reader),
         maximum=_maximum(get(resources, "max"), reader),
         quota_preemption_delay_ms=_delay_seconds(get(resources, settings.QUOTA_DELAY), reader),
-        max_applications=reader.integer(get(fields, "maxapplications"), 0, MAX_INT53),
+        max_applications=reader.integer(get(fields, "maxapplications"), 0, MAX_COUNT),
         submit_acl=reader.text(get(fields, "submitacl")),
         admin_acl=reader.text(get(fields, "adminacl")),
         properties=_properties(fields, reader),
@@ -273,7 +273,7 @@ def _template(node: Node, reader: Reader) -> TemplateSpec | None:
     return TemplateSpec(
         guaranteed=_amounts(get(resources, "guaranteed"), reader),
         maximum=_maximum(get(resources, "max"), reader),
-        max_applications=reader.integer(get(fields, "maxapplications"), 0, MAX_INT53),
+        max_applications=reader.integer(get(fields, "maxapplications"), 0, MAX_COUNT),
         properties=_properties(fields, reader),
         quota_preemption_delay_ms=_delay_seconds(get(resources, settings.QUOTA_DELAY), reader),
     )
@@ -292,7 +292,7 @@ def _limits(node: Node, reader: Reader) -> tuple[LimitSpec, ...]:
                 users=reader.texts(get(fields, "users")),
                 groups=reader.texts(get(fields, "groups")),
                 max_resources=_maximum(get(fields, "maxresources"), reader),
-                max_applications=reader.integer(get(fields, "maxapplications"), 0, MAX_INT53),
+                max_applications=reader.integer(get(fields, "maxapplications"), 0, MAX_COUNT),
             )
         )
     return tuple(found)
@@ -357,7 +357,7 @@ def _delay_seconds(node: Node, reader: Reader) -> int | None:
     """Return the delay of quota enforcement that stands among the resources, from seconds to milliseconds."""
     if node.kind == "null":
         return None
-    return reader.integer(node, 0, MAX_INT53 // 1000) * 1000
+    return reader.integer(node, 0, MAX_SPAN // 1000) * 1000
 
 
 def _positive_ms(text: str) -> int:

@@ -11,13 +11,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
+from events.bounds import MAX_TEXT
 from evsched.config.document import MAX_FAULTS, Node
 from evsched.config.errors import ConfigurationError, Fault
 
 Value = TypeVar("Value")
-
-MAX_TEXT = 4096
-"""The longest text of a single value."""
 
 MAX_KEY = 253
 """The longest key of a mapping that may hold any."""

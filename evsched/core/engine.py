@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from events import vocabulary as v
+from events.bounds import MAX_ID, id_problem
 from evsched.core import evictions, validation
 from evsched.core.reducer import apply, apply_all
 from evsched.core.refusals import Rejection
@@ -126,16 +127,16 @@ class Engine:
         return tuple(step.events)
 
     def _take(self, step: Step, proposal: v.Proposal) -> None:
-        refused = self._refusal(proposal)
+        proposal = _named(proposal)
         proposed = proposal.input
+        refused = self._refusal(proposal)
         if refused is not None:
-            name = proposal.id or (proposed.proposal if proposed is not None else "")
             step.emit(
                 v.InputRejected,
                 cause=0,
                 code=refused.code,
                 reason=refused.reason,
-                proposal=name,
+                proposal=proposal.id,
                 source=proposal.source,
                 position=proposal.position,
                 input=proposed,
@@ -145,7 +146,7 @@ class Engine:
         assert proposed is not None
         before = self.family
         prepared = None
-        event = replace(proposed, seq=self.state.seq + 1, proposal=proposal.id or proposed.proposal)
+        event = replace(proposed, seq=self.state.seq + 1, proposal=proposal.id)
         if before is not None:
             prepared = before.prepare(self.state, event)
         apply(self.state, event)
@@ -155,12 +156,12 @@ class Engine:
             self.family.follow(step, event, prepared if self.family is before else None)
 
     def _refusal(self, proposal: v.Proposal) -> Rejection | None:
+        """Return why this proposal may not be applied; None when it may."""
         proposed = proposal.input
         if proposed is None:
             return Rejection("malformed", proposal.problem or "proposal: cannot be read")
-        name = proposal.id or proposed.proposal
-        if name and self.state.remembers(name):
-            return Rejection("duplicate", f"proposal {name}: was answered before")
+        if proposal.id and self.state.remembers(proposal.id):
+            return Rejection("duplicate", f"proposal {proposal.id}: was answered before")
         refused = validation.check(self.state, proposed)
         if refused is None and self.family is not None:
             refused = self.family.refuse(self.state, proposed)
@@ -225,3 +226,19 @@ class Engine:
                 rules=rules.version,
                 record=rules.record,
             )
+
+
+def _named(proposal: v.Proposal) -> v.Proposal:
+    """Return a proposal with the id that counts: the record's, else that of the input.
+
+    Where that id may not be, the proposal comes without its input and counts as one that cannot be
+    read: what is recorded is judged again by verify, and has to come out the same.
+    """
+    proposed = proposal.input
+    if proposed is None:
+        return proposal
+    name = proposal.id or proposed.proposal
+    wrong = id_problem(name)
+    if not wrong:
+        return replace(proposal, id=name)
+    return replace(proposal, id=name[:MAX_ID], input=None, problem=f"proposal: {wrong}")

@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from events.vocabulary import AnyInput
     from evsched.core.problem import Problem
     from evsched.core.queues import Queue, Tree
@@ -33,8 +35,11 @@ class Family(Protocol):
 
     # -------------------------------------------------------------------------------- configuration
 
-    def problems(self, spec: Any) -> list[Problem]:
-        """Return every rule that a configuration breaks, in its order."""
+    def problems(self, spec: Any) -> Iterable[Problem]:
+        """Return every rule that a configuration breaks, in its order; best one by one, as only the first are told."""
+
+    def resource_types(self, spec: Any) -> Iterable[str]:
+        """Return the resource types that a configuration makes, each once; `events.bounds` says how many may be."""
 
     def remarks(self, spec: Any) -> list[Problem]:
         """Return what is accepted but will not do what its author may think."""

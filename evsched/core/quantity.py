@@ -13,10 +13,7 @@ from __future__ import annotations
 
 import re
 
-from events.configuration import MAX_AMOUNT
-
-MAX_INT64 = 2**63 - 1
-"""The largest amount a Kubernetes quantity may stand for here."""
+from events.bounds import MAX_AMOUNT, MAX_INT64
 
 NANO = 1_000_000_000
 """Billionths in one: the unit of fair sharing weights."""

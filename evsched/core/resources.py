@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 Pairs = tuple[tuple[int, int], ...]
 """(type index, amount), ascending by index, without zeros."""
 
-SUM_LIMIT = 2**63 - 1
-"""No sum of amounts may pass this; columns are int64."""
-
-
 written = msgspec.msgpack.Encoder().encode
 """Returns amounts as bytes: a key that is made and found in a third of the time that a tuple takes."""
 

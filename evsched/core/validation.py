@@ -10,20 +10,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from events import vocabulary as v
+from events.bounds import MAX_NAME, MAX_RESOURCE_TYPES, MAX_TALLIES, SUM_LIMIT, printable
 from evsched.core import configuration_checks
 from evsched.core.folding.allocations import flavored_total
 from evsched.core.folding.asks import total
 from evsched.core.refusals import Rejection, leaf_of, leaf_problem
 from evsched.core.registry import FAMILIES, family_of, format_of
-from evsched.core.resources import SUM_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from events.configuration import Configuration
     from evsched.core.state import State
 
-MAX_RESOURCE_TYPES = 1024
-"""Most distinct resource types (for Kueue: flavor and resource) of one partition."""
+
+Sums = tuple[list[int], ...]
+"""Sums of amounts by type index, which count together."""
 
 
 def check(state: State, proposed: v.AnyInput) -> Rejection | None:
@@ -50,7 +52,6 @@ def _names(proposed: v.AnyInput) -> Iterable[str]:
         "node",
         "required_node",
         "uid",
-        "proposal",
     ):
         value = getattr(proposed, field, None)
         if value is not None:
@@ -67,13 +68,14 @@ def _names(proposed: v.AnyInput) -> Iterable[str]:
 
 def _unprintable(names: Iterable[str]) -> Rejection | None:
     for name in names:
-        if not name.isprintable():
+        if not printable(name):
             return Rejection(
-                "invalid", f"name {name!r}: holds control characters, expected printable ones"
+                "invalid", f"name {name!a}: holds control characters, expected printable ones"
             )
-        if len(name) > 253:  # noqa: PLR2004 - as in `events.vocabulary.Name`
+        if len(name) > MAX_NAME:
             return Rejection(
-                "invalid", f"name {name[:32]!r}…: {len(name)} characters, expected at most 253"
+                "invalid",
+                f"name {name[:32]!a}…: {len(name)} characters, expected at most {MAX_NAME}",
             )
     return None
 
@@ -87,6 +89,9 @@ def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection 
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         return Rejection("invalid", f"configuration: {found[0].path}: {found[0].message}{more}")
+    refused = _room_for_types(state, proposed.configuration)
+    if refused is not None:
+        return refused
     current = state.configuration
     if current is None:
         return None
@@ -103,16 +108,32 @@ def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection 
     return family_of(proposed.configuration).kept_leaves(state, proposed.configuration)
 
 
+def _room_for_types(state: State, configuration: Configuration) -> Rejection | None:
+    """Refuse a configuration with which the partition would know too many resource types.
+
+    A type is never forgotten, so those of former configurations, nodes and asks count as well.
+    """
+    index = state.types.index
+    new = sum(name not in index for name in configuration_checks.resource_types(configuration))
+    if new and len(index) + new > MAX_RESOURCE_TYPES:
+        return Rejection(
+            "invalid",
+            f"configuration: makes {len(index) + new} resource types with those that are known,"
+            f" expected at most {MAX_RESOURCE_TYPES}",
+        )
+    return None
+
+
 def _node_registered(state: State, proposed: v.NodeRegistered) -> Rejection | None:
     if proposed.node in state.nodes:
         return Rejection("duplicate", f"node {proposed.node}: is registered already")
-    return _too_much(state, proposed.capacity, state.total, f"node {proposed.node}")
+    return _too_much(state, proposed.capacity, (state.total,), f"node {proposed.node}")
 
 
 def _node_updated(state: State, proposed: v.NodeUpdated) -> Rejection | None:
     if proposed.node not in state.nodes:
         return Rejection("unknown", f"node {proposed.node}: is not registered")
-    return _too_much(state, proposed.capacity or {}, state.total, f"node {proposed.node}")
+    return _too_much(state, proposed.capacity or {}, (state.total,), f"node {proposed.node}")
 
 
 def _node_removed(state: State, proposed: v.NodeRemoved) -> Rejection | None:
@@ -122,19 +143,23 @@ def _node_removed(state: State, proposed: v.NodeRemoved) -> Rejection | None:
 
 
 def _too_much(
-    state: State, resources: dict[str, int], sums: list[int], subject: str
+    state: State, resources: dict[str, int], sums: Sums, subject: str
 ) -> Rejection | None:
-    """Refuse amounts with which a sum would pass 2**63 - 1, or too many resource types."""
+    """Refuse amounts with which the ``sums`` together would pass `SUM_LIMIT`, or too many resource types."""
     index = state.types.index
     new = 0
     for name, amount in resources.items():
         known = name in index
-        if amount + (sums[index[name]] if known else 0) > SUM_LIMIT:
+        before = sum([vector[index[name]] for vector in sums]) if known else 0
+        if amount + before > SUM_LIMIT:
             return Rejection(
                 "invalid", f"{subject}: {name} {amount} makes the sum pass {SUM_LIMIT}"
             )
         new += not known
-    if new and len(index) + new > MAX_RESOURCE_TYPES:
+    if new and (
+        len(index) + new > MAX_RESOURCE_TYPES
+        or (len(index) + new) * len(state.queues) > MAX_TALLIES
+    ):
         return Rejection(
             "invalid", f"{subject}: makes more than {MAX_RESOURCE_TYPES} resource types"
         )
@@ -194,7 +219,7 @@ def _ask_submitted(state: State, proposed: v.AskSubmitted) -> Rejection | None:
     refused = _home(state, proposed, subject)
     if refused is not None:
         return refused
-    return _amounts(state, proposed, subject, state.root.pending)
+    return _amounts(state, proposed, subject)
 
 
 def _by_quota(state: State) -> bool:
@@ -203,8 +228,10 @@ def _by_quota(state: State) -> bool:
 
 
 def _amounts(
-    state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str, sums: list[int]
+    state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str
 ) -> Rejection | None:
+    # What waits may run one day, and a node may be reserved for it: both count as one.
+    sums = (state.root.usage, state.root.pending)
     if proposed.podsets and proposed.resources:
         return Rejection("invalid", f"{subject}: found resources and podsets, expected one of them")
     if not _by_quota(state):
@@ -255,7 +282,7 @@ def _allocation_restored(state: State, proposed: v.AllocationRestored) -> Reject
     refused = _home(state, proposed, subject)
     if refused is not None:
         return refused
-    return _amounts(state, proposed, subject, state.root.usage)
+    return _amounts(state, proposed, subject)
 
 
 def _running(state: State, proposed: v.AllocationReleased | v.EvictionRefused) -> Rejection | None:

@@ -16,6 +16,7 @@ from heapq import heapify, heappop, heappush
 from msgspec import Struct
 from msgspec.structs import replace
 
+from events.bounds import MAX_ID
 from events.vocabulary import (
     AllocationBound,
     AllocationReleased,
@@ -36,9 +37,6 @@ AGAIN = "~"
 
 SOURCE = "emulate"
 """How the agent names itself, and how its proposal ids begin."""
-
-MAX_ID = 128
-"""Longest proposal id that the vocabulary allows."""
 
 _EVICTED = frozenset({"preempted", "node removed"})
 """Reasons of a release after which a replacement is made; what completed or failed stays away."""

@@ -9,7 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evsched.config.document import MAX_BYTES, MAX_DEPTH, Node, from_object, parse_yaml
+from events.bounds import MAX_DEPTH, MAX_DOCUMENT
+from evsched.config.document import Node, from_object, parse_yaml
 from evsched.config.errors import ConfigurationError
 
 
@@ -94,8 +95,8 @@ def test_several_documents():
         ("[" * 100_000, 1, "nested more than"),
         ("{a: " * 50_000, 1, "nested more than"),
         ("- " * 50_000, 1, "nested more than"),
-        ("a" * (MAX_BYTES + 1), 0, "bytes"),
-        ("é" * (MAX_BYTES // 2 + 1), 0, "bytes"),
+        ("a" * (MAX_DOCUMENT + 1), 0, "bytes"),
+        ("é" * (MAX_DOCUMENT // 2 + 1), 0, "bytes"),
     ],
 )
 def test_refused(text, line, words):

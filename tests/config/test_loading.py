@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from events.bounds import MAX_DOCUMENT
 from events.configuration import KueueSpec
 from evsched.config import ConfigurationError, Fault, from_mapping, load, load_mapping, load_texts
-from evsched.config.document import MAX_BYTES
 from evsched.core import configuration_checks
 
 QUEUES = "partitions: [{queues: [{name: a}]}]\n"
@@ -61,7 +61,7 @@ def test_byte_order_mark(tmp_path):
     [
         (None, "cannot be read: No such file"),
         (b"a: \xff", "is no UTF-8 text"),
-        (b"a" * (MAX_BYTES + 1), "found more than 262144 bytes"),
+        (b"a" * (MAX_DOCUMENT + 1), "found more than 262144 bytes"),
         (b"", "found neither partitions"),
         (b"a: [", "is no YAML"),
         (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.configuration import MAX_AMOUNT
+from events.bounds import MAX_AMOUNT
 from evsched.core.quantity import (
     MAX_INT64,
     QuantityError,

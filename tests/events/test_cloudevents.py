@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from events.bounds import MAX_PROPOSAL_BYTES, RAW_KEPT, printable
 from events.cloudevents import (
-    MAX_PROPOSAL_BYTES,
-    RAW_KEPT,
     InboxRecord,
     frame_headers,
     proposal_headers,
@@ -21,6 +20,7 @@ from events.vocabulary import AskSubmitted, InputRejected, NodeRegistered, NodeR
 from tests.examples import examples
 
 CONFIGURATION = b'{"type":"ConfigurationApplied","configuration":{"format":"yunikorn","root":{"name":"root",%s}}}'
+RULES = b'{"type":"ConfigurationApplied","configuration":{"format":"yunikorn","root":{"name":"r"},"placement_rules":[%s]}}'
 
 
 def read(data: bytes, **more: str) -> Proposal:
@@ -72,10 +72,27 @@ POISON = {
     "no JSON": (b"{", "is not JSON"),
     "no text": (b'{"type":"\xff"}', "is not JSON"),
     "half a surrogate": (b'{"type":"NodeRemoved","node":"\\ud800"}', "is not JSON"),
-    "too deep": (b"[" * 100_000, "proposal: "),
+    "too deep": (b"[" * 100_000, "proposal: is nested more than 72 deep"),
     "deep in a known field": (
         b'{"type":"NodeRegistered","node":"n","capacity":' + b'{"a":' * 50_000,
-        "proposal: ",
+        "proposal: is nested more than 72 deep",
+    ),
+    "deep in a field that nobody knows": (
+        b'{"type":"NodeRemoved","node":"n","new":' + b"[" * 72 + b"]" * 72 + b"}",
+        "proposal: is nested more than 72 deep",
+    ),
+    "485 queues below each other": (
+        CONFIGURATION
+        % (b'"queues":[{"name":"q","parent":true,' * 485 + b'"name":"q"' + b"}]" * 485),
+        "proposal: is nested more than 72 deep",
+    ),
+    "970 parents of a placement rule": (
+        RULES % (b'{"name":"user","parent":' * 970 + b"{}" + b"}" * 970),
+        "proposal: is nested more than 72 deep",
+    ),
+    "a grace time beyond 64 bits": (
+        RULES % b'],"eviction_grace_ms":18446744073709551615,"limits":[',
+        "<= 9007199254740992",
     ),
     "too large": (b'"' + b"x" * MAX_PROPOSAL_BYTES + b'"', f"at most {MAX_PROPOSAL_BYTES}"),
     "no object": (b"[1,2]", "Expected `object`"),
@@ -108,7 +125,7 @@ POISON = {
     ),
     "a setting beyond 64 bits": (
         CONFIGURATION % (b'"max_applications":1' + b"0" * 30),
-        "beyond 64 bits",
+        "<= 9007199254740992",
     ),
 }
 
@@ -144,7 +161,7 @@ def test_nothing_makes_reading_fail(data: bytes, name: str, source: str) -> None
             raw=proposal.raw,
         )
         assert msgspec.json.decode(encode_event(event), type=InputRejected) == event
-        assert all(letter.isprintable() for letter in proposal.raw)
+        assert printable(proposal.raw)
 
 
 json_values = st.recursive(

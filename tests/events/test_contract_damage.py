@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from events import errors
+from events.bounds import MAX_FRAME_BYTES
 from events.chain import ChainReader, Step
-from events.frame import MAX_FRAME_BYTES
 from events.streams import Leadership, open_log
 from events.streams.export import ExportedLog, Imported, export_log, import_log
 from events.streams.reading import resume

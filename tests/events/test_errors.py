@@ -32,6 +32,12 @@ EXAMPLES = {
     errors.LogBusy("t", "no"): "stream t: locked by another process: no",
     errors.LogFull("t", "no"): "stream t: no room left: no",
     errors.AppendRefused("t", "no"): "stream t: record refused: no",
+    errors.StepUnprovable(5, 7, "E", "no"): (
+        "frame 5: was not written, event 7, E cannot be read back: no"
+    ),
+    errors.StepUnprovable(5, 0, "", "no"): (
+        "frame 5: was not written, its header cannot be read back: no"
+    ),
     errors.LeadershipLost(3, 4, "b"): "term 3: not leading: term 4 of leader b is in force",
     errors.LeadershipLost(3): "term 3: not leading: it has ended",
     errors.OutcomeUnknown("t", "no"): "stream t: outcome of a write unknown: no",

@@ -8,7 +8,8 @@ import pytest
 import zstandard
 
 from events import errors
-from events.frame import MAX_FRAME_BYTES, frame_hash
+from events.bounds import MAX_FRAME_BYTES
+from events.frame import frame_hash
 from events.streams import Record, open_log, open_streams
 from events.streams.export import BATCH_BYTES, ExportedLog, Imported, export_log, import_log
 from tests.events.world import Wrapped, lead, records_of, steps_of, write

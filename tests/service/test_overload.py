@@ -21,9 +21,9 @@ from typing import NamedTuple
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from events.bounds import MAX_FRAME_BYTES
 from events.chain import ChainReader, Step
 from events.cloudevents import InboxRecord, proposal_headers, proposals
-from events.frame import MAX_FRAME_BYTES
 from events.streams import open_streams
 from events.streams.kafka_client import MAX_BATCH_BYTES
 from events.streams.protocols import Streams

@@ -9,11 +9,13 @@ from events.configuration import KueueSpec
 from evsched.core import empty_queues
 from evsched.core.kueue import enforcement, model, stopping
 from evsched.core.kueue.admission import Run, is_due
-from evsched.core.kueue.quota_rules import quota_problems, quota_remarks
+from evsched.core.kueue.quota_rules import quota_problems, quota_remarks, resource_types
 from evsched.core.quota import enforcement as quota
 from evsched.core.refusals import Rejection, leaf_of, leaf_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evsched.core.problem import Problem
     from evsched.core.queues import Queue, Tree
     from evsched.core.resources import ResourceTypes
@@ -38,9 +40,13 @@ class KueueFamily:
 
     # -------------------------------------------------------------------------------- configuration
 
-    def problems(self, spec: KueueSpec) -> list[Problem]:
+    def problems(self, spec: KueueSpec) -> Iterable[Problem]:
         """Return what the rules of Kueue's manifests say."""
         return quota_problems(spec)
+
+    def resource_types(self, spec: KueueSpec) -> Iterable[str]:
+        """Return the resource types that a configuration names, each once."""
+        return resource_types(spec)
 
     def remarks(self, spec: KueueSpec) -> list[Problem]:
         """Return the quotas that will not do what their author may think."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from events.bounds import MAX_INT64
 from events.configuration import ClusterQueueSpec, CohortSpec
 from evsched.core.queues import Queue, QueueSettings, Tree
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 COHORT_PREFIX = "cohort/"
 """Before the name of a cohort in a queue's path; ClusterQueues have their name alone."""
 
-UNLIMITED = 2**63 - 1
+UNLIMITED = MAX_INT64
 """Sums of quotas saturate here, as int64 does in the real scheduler."""
 
 

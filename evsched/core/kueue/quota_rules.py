@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from events.bounds import MAX_INT64, MAX_NAME, MAX_RESOURCE_TYPES
 from events.configuration import ClusterQueueSpec, CohortSpec, KueueSpec, ResourceGroupSpec
 from evsched.core.problem import Problem
-from evsched.core.quantity import MAX_INT64, format_amount
+from evsched.core.quantity import format_amount
 
 MAX_GROUPS = 16
 MAX_RESOURCES_IN_GROUP = 64
@@ -16,6 +17,8 @@ MAX_RESOURCES = 256
 MAX_FLAVORS = 256
 MAX_COMBINATIONS = 512
 MAX_COHORT_DEPTH = 64
+MAX_SHOWN = 8
+"""So many of a long list are named in a message."""
 
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
 _RESOURCE = re.compile(
@@ -28,40 +31,42 @@ _STRATEGIES = (
 )
 
 
-def quota_problems(spec: KueueSpec) -> list[Problem]:
-    """Return every rule that Kueue manifests break."""
-    found = [*_names(spec)]
+def quota_problems(spec: KueueSpec) -> Iterator[Problem]:
+    """Yield every rule that Kueue manifests break."""
+    too_large = _too_large(spec)
+    if too_large is not None:
+        yield too_large
+        return
+    yield from _names(spec)
     for queue in spec.cluster_queues:
         subject = f"ClusterQueue {queue.name}"
-        found += _groups(
+        yield from _groups(
             subject,
             queue.groups,
             limits_with="cohortName" if queue.cohort is None else "",
             lending_within=True,
         )
-        found += _cluster_queue(subject, queue)
+        yield from _cluster_queue(subject, queue)
     for cohort in spec.cohorts:
         subject = f"Cohort {cohort.name}"
-        found += _groups(
+        yield from _groups(
             subject,
             cohort.groups,
             limits_with="parentName" if cohort.parent is None else "",
             lending_within=False,
         )
-        found += _weight(subject, cohort.weight_nano)
-    found += _loops(spec.cohorts)
-    found += _sums(spec)
+        yield from _weight(subject, cohort.weight_nano)
+    yield from _loops(spec.cohorts)
+    yield from _sums(spec)
     if spec.fair_sharing and spec.fair_strategies not in _STRATEGIES:
-        found.append(
-            Problem(
-                "Configuration",
-                "fairSharing.preemptionStrategies",
-                f"Configuration: preemptionStrategies are {', '.join(spec.fair_strategies) or 'none'}, expected"
-                " LessThanOrEqualToFinalShare, LessThanInitialShare, or both in this order",
-                advisory=len(spec.fair_strategies) == len(_STRATEGIES[-1]),
-            )
+        found = ", ".join(spec.fair_strategies[:MAX_SHOWN]) or "none"
+        yield Problem(
+            "Configuration",
+            "fairSharing.preemptionStrategies",
+            f"Configuration: preemptionStrategies are {found}, expected"
+            " LessThanOrEqualToFinalShare, LessThanInitialShare, or both in this order",
+            advisory=len(spec.fair_strategies) == len(_STRATEGIES[-1]),
         )
-    return found
 
 
 def quota_remarks(spec: KueueSpec) -> list[Problem]:
@@ -85,6 +90,41 @@ def quota_remarks(spec: KueueSpec) -> list[Problem]:
             message = f"{subject}: ClusterQueue {local.cluster_queue} does not exist; nothing can be submitted here"
             found.append(Problem(subject, "clusterQueue", message))
     return found
+
+
+def resource_types(spec: KueueSpec) -> dict[str, None]:
+    """Return the resource types that the quotas make, each once: ``flavor/resource``."""
+    found: dict[str, None] = {}
+    holders = [queue.groups for queue in spec.cluster_queues]
+    for groups in (*holders, *(cohort.groups for cohort in spec.cohorts)):
+        for group in groups:
+            for flavor in group.flavors:
+                for resource in (*group.resources, *flavor.quotas):
+                    found[f"{flavor.flavor}/{resource}"] = None
+                    if len(found) > MAX_RESOURCE_TYPES:
+                        return found  # one too many is all that anybody asks about
+    return found
+
+
+def _too_large(spec: KueueSpec) -> Problem | None:
+    """Return why manifests are not even looked into: what is said of them would be longer than they are."""
+    holders = [(queue.name, queue.groups) for queue in spec.cluster_queues]
+    holders += [(cohort.name, cohort.groups) for cohort in spec.cohorts]
+    for holder, groups in holders:
+        names = [holder]
+        for group in groups:
+            names += [*group.resources, *(flavor.flavor for flavor in group.flavors)]
+        for name in names:
+            if len(name) > MAX_NAME:
+                return Problem(
+                    "partition",
+                    "name",
+                    f"partition: found a name of {len(name)} characters, expected at most {MAX_NAME}",
+                )
+    if len(resource_types(spec)) > MAX_RESOURCE_TYPES:
+        expected = f"expected at most {MAX_RESOURCE_TYPES} pairs of flavor and resource"
+        return Problem("partition", "resourceGroups", f"partition: has more quotas, {expected}")
+    return None
 
 
 def _names(spec: KueueSpec) -> Iterator[Problem]:

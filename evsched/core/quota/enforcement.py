@@ -17,6 +17,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from events import vocabulary as v
+from events.bounds import MAX_MOMENT
 from evsched.core.quota import plan as quota_plan
 from evsched.core.quota import timers as quota_timers
 from evsched.core.quota.targets import over
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
-
-LAST_MOMENT = 2**53
-"""The latest time an event can carry; a longer delay ends there."""
 
 REASON = "quota"
 """The rule that makes a victim of an enforcement eligible."""
@@ -75,7 +73,7 @@ def after_configuration(
                 reason=f"queue {path}: {change.reason}",
             )
         else:
-            at = min(step.time + change.delay_ms, LAST_MOMENT)
+            at = min(step.time + change.delay_ms, MAX_MOMENT)
             step.emit(v.QuotaPreemptionScheduled, cause=event.seq, queue=path, at=at)
 
 

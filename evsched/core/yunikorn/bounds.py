@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from events.bounds import MAX_AMOUNT
 from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.yunikorn import laws
 from evsched.core.yunikorn import victims as index_module
 from evsched.core.yunikorn.laws import Asker
 from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex
-
-MOST = 2**53
-"""No allocation holds more of a type."""
 
 OPTED_OUT = 2
 LEVELS = (0, 1, 3)
@@ -302,9 +300,9 @@ class Outlook:
         waste = []
         for (kind, _), lacking in zip(self.asker.pairs, self.lacking, strict=True):
             amounts = index.amounts[kind][able.places]
-            given = np.minimum(able.least(amounts), MOST) * fewest
+            given = np.minimum(able.least(amounts), MAX_AMOUNT) * fewest
             if some:
-                values = np.where(alone, amounts, MOST)
+                values = np.where(alone, amounts, MAX_AMOUNT)
                 least = able.least(values)
                 alone &= values == least[page]
                 given = np.where(exact, least, given)

@@ -11,9 +11,11 @@ from evsched.core.quota import enforcement as quota
 from evsched.core.refusals import Rejection
 from evsched.core.timers import PAUSE
 from evsched.core.yunikorn import allocation, application_placement, pauses, preemption, tree
-from evsched.core.yunikorn.queue_rules import queue_problems
+from evsched.core.yunikorn.queue_rules import queue_problems, resource_types
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evsched.core.problem import Problem
     from evsched.core.queues import Queue, Tree
     from evsched.core.resources import ResourceTypes
@@ -33,9 +35,13 @@ class YunikornFamily:
 
     # -------------------------------------------------------------------------------- configuration
 
-    def problems(self, spec: YunikornSpec) -> list[Problem]:
+    def problems(self, spec: YunikornSpec) -> Iterable[Problem]:
         """Return what the rules of queues.yaml say."""
         return queue_problems(spec)
+
+    def resource_types(self, spec: YunikornSpec) -> Iterable[str]:
+        """Return the resource types that a configuration names, each once."""
+        return resource_types(spec)
 
     def remarks(self, spec: YunikornSpec) -> list[Problem]:  # noqa: ARG002 - the protocol's
         """Return nothing: what is remarkable is told property by property, with its line in the file."""

@@ -19,9 +19,9 @@ _Held = dict[tuple[Kind, str], LimitSpec]
 """The limits of one queue by whom they limit."""
 
 
-def limit_problems(spec: YunikornSpec) -> list[Problem]:
-    """Return every rule that the limits of a partition's queues break, parents before their children."""
-    return list(_queue(spec.root, "root", ()))
+def limit_problems(spec: YunikornSpec) -> Iterator[Problem]:
+    """Yield every rule that the limits of a partition's queues break, parents before their children."""
+    return _queue(spec.root, "root", ())
 
 
 def _queue(queue: QueueSpec, path: str, above: tuple[tuple[str, _Held], ...]) -> Iterator[Problem]:

@@ -24,8 +24,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from events import vocabulary as v
+from events.bounds import MAX_MOMENT
 from events.configuration import YunikornSpec
-from evsched.core.quota.enforcement import LAST_MOMENT
 from evsched.core.yunikorn import allocation
 from evsched.core.yunikorn.waiting import WaitingOrder
 
@@ -72,7 +72,7 @@ def _pause(step: Step, order: WaitingOrder) -> bool:
         elif not _owed(state, line.application):
             found.append((line.application, asks))
     for application, asks in sorted(found, key=lambda one: one[0].seq):
-        until = min(step.time + application.leaf.settings.backoff_delay_ms, LAST_MOMENT)
+        until = min(step.time + application.leaf.settings.backoff_delay_ms, MAX_MOMENT)
         cause = next(reversed(application.asks.values())).seq
         step.emit(
             v.ApplicationPaused, cause=cause, application=application.id, until=until, asks=asks

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from events.bounds import MAX_TEXT
 from events.configuration import FilterSpec, PlacementRuleSpec, QueueSpec, YunikornSpec
 from evsched.core.problem import Problem
 
@@ -28,22 +29,18 @@ _MOST = {"repeats": 2, "optional parts": 2, "groups": 2, "alternatives": 12}
 _MAX_COUNT = 64
 
 
-def placement_problems(spec: YunikornSpec) -> list[Problem]:
-    """Return every rule that the placement rules of a partition break, in their order."""
-    subject = f"partition {spec.partition}"
-    found = []
+def placement_problems(spec: YunikornSpec) -> Iterator[Problem]:
+    """Yield every rule that the placement rules of a partition break, in their order."""
+    subject = f"partition {spec.partition[:MAX_TEXT]}"
     if len(spec.placement_rules) > MAX_RULES:
         number = len(spec.placement_rules)
-        found.append(
-            Problem(
-                subject,
-                "placementrules",
-                f"{subject}: has {number} placement rules, expected at most {MAX_RULES}",
-            )
+        yield Problem(
+            subject,
+            "placementrules",
+            f"{subject}: has {number} placement rules, expected at most {MAX_RULES}",
         )
     for index, rule in enumerate(spec.placement_rules[:MAX_RULES]):
-        found += _rule(subject, f"placementrules[{index}]", rule, spec.root)
-    return found
+        yield from _rule(subject, f"placementrules[{index}]", rule, spec.root)
 
 
 def is_pattern(entries: tuple[str, ...]) -> bool:

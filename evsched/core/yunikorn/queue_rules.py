@@ -11,20 +11,24 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from events.configuration import MAX_AMOUNT, Amounts, QueueSpec, YunikornSpec
+from events.bounds import (
+    MAX_AMOUNT,
+    MAX_INT64,
+    MAX_NAME,
+    MAX_QUEUE_DEPTH,
+    MAX_QUEUES,
+    MAX_RESOURCE_TYPES,
+    MAX_TALLIES,
+    MAX_TEXT,
+)
+from events.configuration import Amounts, QueueSpec, YunikornSpec
 from evsched.core.problem import Problem
-from evsched.core.quantity import MAX_INT64, format_amount
+from evsched.core.quantity import format_amount
 from evsched.core.queues import QueueSettings
 from evsched.core.yunikorn.cost import NAMES
 from evsched.core.yunikorn.limit_rules import limit_problems
 from evsched.core.yunikorn.placement_rules import placement_problems
 from evsched.core.yunikorn.settings import resolve
-
-MAX_QUEUE_DEPTH = 32
-"""Queues below queues, root included."""
-
-MAX_QUEUES = 20_000
-MAX_TEXT = 4096
 
 _QUEUE_NAME = re.compile(r"[a-z0-9_:#/@-]{1,64}")
 _RESOURCE_NAME = re.compile(r"[^\x00-\x20\x7f-\xa0]{1,253}")
@@ -48,57 +52,98 @@ class _Above(Struct, frozen=True, gc=False):
     settings: QueueSettings | None = None
 
 
-def queue_problems(spec: YunikornSpec) -> list[Problem]:
-    """Return every rule that a partition breaks: its name, its queues in the order of the file, limits, placement rules."""
-    subject = f"partition {spec.partition}"
-    found = []
+def queue_problems(spec: YunikornSpec) -> Iterator[Problem]:
+    """Yield every rule that a partition breaks: its name, its queues in the order of the file, limits, placement rules."""
+    subject = f"partition {spec.partition[:MAX_TEXT]}"
     if not spec.partition or len(spec.partition) > MAX_TEXT or _CONTROL.search(spec.partition):
-        found.append(
-            Problem(
-                subject,
-                "name",
-                f"partition: found the name {spec.partition[:64]!r}, expected printable text",
-            )
+        yield Problem(
+            subject,
+            "name",
+            f"partition: found the name {spec.partition[:64]!r}, expected printable text",
         )
     if spec.root.name != "root":
-        found.append(
-            Problem(
-                "queue root",
-                "name",
-                f"queue root: found the name {spec.root.name[:64]!r}, expected root",
-            )
+        yield Problem(
+            "queue root",
+            "name",
+            f"queue root: found the name {spec.root.name[:64]!r}, expected root",
         )
     if not spec.root.parent:
-        found.append(
-            Problem("queue root", "parent", "queue root: is a leaf, expected it to hold queues")
-        )
-    found += _amounts(
+        yield Problem("queue root", "parent", "queue root: is a leaf, expected it to hold queues")
+    yield from _amounts(
         subject, "preemption.pace.resources", spec.pace.max_resources, "at most preempted"
     )
     if spec.cost not in NAMES:
         wrong = f"{subject}: found preemption.cost {spec.cost[:64]!r}, expected one of {', '.join(sorted(NAMES))}"
-        found.append(Problem(subject, "preemption.cost", wrong))
-    too_large = _too_large(spec.root)
+        yield Problem(subject, "preemption.cost", wrong)
+    too_large = _too_large(spec.root) or _too_many_types(spec)
     if too_large is not None:
-        return [*found, too_large]
-    return [*found, *_queue(spec.root, _Above()), *limit_problems(spec), *placement_problems(spec)]
+        yield too_large
+        return
+    yield from _queue(spec.root, _Above())
+    yield from limit_problems(spec)
+    yield from placement_problems(spec)
+
+
+def resource_types(spec: YunikornSpec) -> dict[str, None]:
+    """Return the resource types that a partition names, each once."""
+    found: dict[str, None] = dict.fromkeys(spec.pace.max_resources or ())
+    for queue in _all_queues(spec.root):
+        template = queue.template
+        for amounts in (
+            queue.guaranteed,
+            queue.maximum,
+            *(limit.max_resources for limit in queue.limits),
+            *((template.guaranteed, template.maximum) if template is not None else ()),
+        ):
+            if amounts:
+                found.update(dict.fromkeys(amounts))
+    return found
+
+
+def _all_queues(root: QueueSpec) -> Iterator[QueueSpec]:
+    """Yield a queue and everything below it, in no order that matters."""
+    stack = [root]
+    while stack:
+        queue = stack.pop()
+        yield queue
+        stack.extend(queue.queues)
 
 
 def _too_large(root: QueueSpec) -> Problem | None:
     """Return why a tree is not even looked into, found without following it to any depth."""
-    stack = [(root, "root", 1)]
+    stack = [(root, "", 1)]
     number = 0
     while stack:
-        queue, path, depth = stack.pop()
+        queue, above, depth = stack.pop()
+        if len(queue.name) > MAX_NAME:
+            found = f"queue {above}: found a queue name of {len(queue.name)} characters"
+            message = f"{found}, expected at most {MAX_NAME}"
+            return Problem(f"queue {above}", "name", message)
+        # Written out for one queue at a time: the paths of all would take many times the room.
+        path = f"{above}.{queue.name}" if above else "root"
         number += 1
         if depth > MAX_QUEUE_DEPTH or number > MAX_QUEUES:
             expected = f"expected at most {MAX_QUEUE_DEPTH} levels and {MAX_QUEUES} queues"
             return Problem(
                 f"queue {path}",
                 "queues",
-                f"queue {path[:253]}: is too deep or one too many, {expected}",
+                f"queue {path[:MAX_NAME]}: is too deep or one too many, {expected}",
             )
-        stack.extend((child, f"{path}.{child.name}", depth + 1) for child in queue.queues)
+        stack.extend((child, path, depth + 1) for child in queue.queues)
+    return None
+
+
+def _too_many_types(spec: YunikornSpec) -> Problem | None:
+    """Return why there would be too many sums to keep: each queue has some for each resource type."""
+    subject = f"partition {spec.partition[:MAX_NAME]}"
+    types, queues = len(resource_types(spec)), sum(1 for _ in _all_queues(spec.root))
+    if types > MAX_RESOURCE_TYPES:
+        message = f"{subject}: names {types} resources, expected at most {MAX_RESOURCE_TYPES}"
+        return Problem(subject, "resources", message)
+    if types * queues > MAX_TALLIES:
+        found = f"{subject}: has {queues} queues and {types} resources"
+        message = f"{found}, expected their product to be at most {MAX_TALLIES}"
+        return Problem(subject, "resources", message)
     return None
 
 
@@ -130,6 +175,8 @@ def _queue(queue: QueueSpec, above: _Above) -> Iterator[Problem]:
     yield from _applications(subject, queue, above)
     yield from _texts(subject, queue)
     yield from _template(subject, queue, settings)
+    if not queue.queues:
+        return
     below = _below(path, queue, above, settings)
     seen: dict[str, bool] = {}
     for child in queue.queues:
@@ -223,10 +270,8 @@ def _children_guarantees(subject: str, queue: QueueSpec, above: _Above) -> Itera
     """Check that a queue can keep what its children are guaranteed together."""
     for resource, amount in _guaranteed_below(queue).items():
         found = f"{subject}: guarantees of {resource} below add up to"
-        own, most = (
-            (queue.guaranteed or {}).get(resource),
-            {**above.maximum, **(queue.maximum or {})}.get(resource),
-        )
+        own = (queue.guaranteed or {}).get(resource)
+        most = (queue.maximum or {}).get(resource, above.maximum.get(resource))
         if amount > MAX_INT64:
             yield Problem(subject, "queues", f"{found} more than {MAX_INT64}")
         elif own is not None and amount > own:

@@ -29,6 +29,10 @@ class AgeFamily:
                 found.append(Problem(f"queue {name}", "priority", message))
         return found
 
+    def resource_types(self, spec):
+        """The configuration names none."""
+        return ()
+
     def remarks(self, spec):
         """Nothing is remarkable."""
         return []

@@ -3,6 +3,7 @@
 import pytest
 
 from events import vocabulary as v
+from events.bounds import MAX_AMOUNT, SUM_LIMIT
 from events.configuration import LocalQueueSpec
 from tests.core.kueue.plain import Partition, asks, bound, queue, runs, told
 
@@ -56,22 +57,22 @@ def test_podsets_get_their_flavors_one_after_the_other():
 
 @pytest.mark.parametrize("what", ["podsets of one ask", "running workloads"])
 def test_sums_that_no_column_could_hold_are_refused(what):
-    """Each amount is within bounds, but together they pass 2**63 - 1: it is a refusal, not a crash of the leader later."""
+    """Each amount is within bounds, but together they pass the largest sum: it is a refusal, not a crash of the leader later."""
     partition = Partition(queue("q", cpu=4))
-    most = 2**53
+    most, number_of = MAX_AMOUNT, SUM_LIMIT // MAX_AMOUNT + 1
     if what == "podsets of one ask":
         podsets = tuple(
-            v.PodSet(name=f"p{number}", resources={"cpu": most}) for number in range(1024)
+            v.PodSet(name=f"p{number}", resources={"cpu": most}) for number in range(number_of)
         )
         events = partition.does(v.AskSubmitted(ask="ask", queue="q", podsets=podsets))
         refused = [event for event in events if isinstance(event, v.InputRejected)]
     else:
-        events = partition.does(*(runs(f"w{number}", "q", cpu=most) for number in range(1024)))
+        events = partition.does(*(runs(f"w{number}", "q", cpu=most) for number in range(number_of)))
         refused = [event for event in events if isinstance(event, v.InputRejected)]
-        assert len(partition.engine.state.allocations) == 1023
+        assert len(partition.engine.state.allocations) == number_of - 1
     (one,) = refused
     assert one.code == "invalid"
-    assert "makes the sum pass 9223372036854775807" in one.reason
+    assert f"makes the sum pass {SUM_LIMIT}" in one.reason
     partition.cycle()
 
 
