@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from evsched.cli.answers import NO, CommandError, emit, paper, say
-from evsched.cli.cells import NOTHING, amounts, counted, printable
+from evsched.cli.answers import NO, CommandError, emit, paper, printable, say, tell
+from evsched.cli.cells import NOTHING, amounts, counted
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, moment_of
@@ -175,7 +175,9 @@ def _list(*, json: bool) -> None:
             emit(one)
             continue
         options = " ".join(option for name, option in _OPTIONS.items() if name in one.takes)
-        print(f"{one.name}  {options}\n  {one.sentence}\n  {', '.join(one.columns)}\n")
+        for line in (f"{one.name}  {options}", f"  {one.sentence}", f"  {', '.join(one.columns)}"):
+            tell(line)
+        tell()
 
 
 def _show(answer: answers.Answer, *, json: bool, as_csv: bool) -> None:
@@ -183,7 +185,7 @@ def _show(answer: answers.Answer, *, json: bool, as_csv: bool) -> None:
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows([_raw(value) for value in row] for row in answer.rows)
+        writer.writerows([_entry(value) for value in row] for row in answer.rows)
     elif json:
         for row in answer.rows:
             emit(
@@ -193,10 +195,11 @@ def _show(answer: answers.Answer, *, json: bool, as_csv: bool) -> None:
                 }
             )
     elif answer.rows:
-        from rich.table import Table  # noqa: PLC0415 - costs time that --json need not pay
         from rich.text import Text  # noqa: PLC0415
 
-        made = Table(show_edge=False, pad_edge=False)
+        from evsched.cli.consoles import PlainTable  # noqa: PLC0415 - costs time that --json need not pay
+
+        made = PlainTable(show_edge=False, pad_edge=False)
         for name in columns:
             numbers = (
                 all(isinstance(row[columns.index(name)], int) for row in answer.rows)
@@ -214,6 +217,12 @@ def _show(answer: answers.Answer, *, json: bool, as_csv: bool) -> None:
         paper().print(made)
     more = ", there are more: raise --limit" if answer.cut else ""
     say(f"{answer.question.sentence} {counted(len(answer.rows), 'rows')}{more}")
+
+
+def _entry(value: Any) -> Any:
+    """Return an entry of CSV, whose texts cannot speak to a terminal either; --json keeps every letter."""
+    found = _raw(value)
+    return printable(found) if isinstance(found, str) else found
 
 
 def _raw(value: Any) -> Any:
@@ -234,4 +243,4 @@ def _cell(name: str, value: Any) -> str:
         return format_duration(value)
     if name in _AMOUNTS:
         return amounts(msgspec.json.decode(value, type=dict[str, int]))
-    return printable(str(value))
+    return str(value)

@@ -9,8 +9,8 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say
-from evsched.cli.cells import printable, table
+from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say, tell
+from evsched.cli.cells import table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, Snapshots, end_of, history_of, meter, moment_of
@@ -101,12 +101,10 @@ async def _other(where: Where, address: str) -> Found | None:
 
 def _show(found: Found) -> None:
     event = (
-        "the log has ended"
-        if found.event is None
-        else printable(msgspec.json.encode(found.event).decode())
+        "the log has ended" if found.event is None else msgspec.json.encode(found.event).decode()
     )
-    print(f"event {found.seq} in frame {found.frame} at {format_time(found.time)}")
-    print(f"  {event}")
+    tell(f"event {found.seq} in frame {found.frame} at {format_time(found.time)}")
+    tell(f"  {event}")
     console = paper()
     for kind, rows in around(found.state, [found.event] if found.event is not None else []).items():
         console.print()

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from evsched.cli.answers import printable
 from evsched.core.quantity import format_amount
 from replays.history.moments import format_time
 from replays.history.views import AMOUNTS, TIMES
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from evsched.cli.consoles import PlainTable
 
 NOTHING = "-"
 _HIGH, _LOW = "bold red", "yellow"
@@ -64,15 +65,6 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def printable(text: str) -> str:
-    """Return a text in which control characters, which could speak to a terminal, are replaced."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
-
-
 def style(row: Mapping[str, Any], name: str) -> str:
     """Return the colour of an entry: what is above its maximum or below its guarantee while something waits stands out."""
     if name == "usage":
@@ -90,10 +82,11 @@ def style(row: Mapping[str, Any], name: str) -> str:
     return ""
 
 
-def table(rows: Sequence[Mapping[str, Any]], title: str = "") -> Table:
+def table(rows: Sequence[Mapping[str, Any]], title: str = "") -> PlainTable:
     """Return a table of rows, one column an entry; columns in which no row has anything are left out."""
-    from rich.table import Table  # noqa: PLC0415 - costs time that --json need not pay
     from rich.text import Text  # noqa: PLC0415
+
+    from evsched.cli.consoles import PlainTable  # noqa: PLC0415 - costs time that --json need not pay
 
     names = list(dict.fromkeys(name for row in rows for name in row))
     texts = [{name: cell(name, row.get(name)) for name in names} for row in rows]
@@ -102,8 +95,11 @@ def table(rows: Sequence[Mapping[str, Any]], title: str = "") -> Table:
         for place, name in enumerate(names)
         if place == 0 or any(line[name] != NOTHING for line in texts)
     ]
-    made = Table(
-        title=Text(title) if title else None, title_justify="left", show_edge=False, pad_edge=False
+    made = PlainTable(
+        title=Text(printable(title)) if title else None,
+        title_justify="left",
+        show_edge=False,
+        pad_edge=False,
     )
     for name in shown:
         numbers = all(type(row.get(name)) is int and name not in TIMES for row in rows)

@@ -12,8 +12,8 @@ from cyclopts import App, Parameter
 
 from events.configuration import Configuration
 from events.vocabulary import ConfigurationApplied
-from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say
-from evsched.cli.cells import counted, printable
+from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say, tell
+from evsched.cli.cells import counted
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import history_of
@@ -120,7 +120,7 @@ async def diff(
         for sentence in one.sentences():
             sentences += 1
             if not json:
-                print(printable(sentence))
+                tell(sentence)
     if not sentences:
         say("no difference")
     return NO if sentences else DONE
@@ -197,7 +197,8 @@ def load_or_refuse(files: Sequence[Path]) -> Loaded:
     try:
         return load(files)
     except ConfigurationError as error:
-        raise CommandError("\n".join(str(fault) for fault in error.faults)) from error
+        first, *more = map(str, error.faults)
+        raise CommandError(first, more=more) from error
 
 
 def _fault(fault: Fault) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from evsched.cli.answers import emit, paper, say
 from evsched.cli.at import View
-from evsched.cli.cells import cell, counted, printable
+from evsched.cli.cells import cell, counted
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
@@ -58,10 +58,11 @@ async def diff(
 
 
 def _show(found: list[Change]) -> None:
-    from rich.table import Table  # noqa: PLC0415 - costs time that --json need not pay
     from rich.text import Text  # noqa: PLC0415
 
-    made = Table(show_edge=False, pad_edge=False)
+    from evsched.cli.consoles import PlainTable  # noqa: PLC0415 - costs time that --json need not pay
+
+    made = PlainTable(show_edge=False, pad_edge=False)
     for name in ("what", "which", "", "entry", "before", "after"):
         made.add_column(name, overflow="fold")
     for change in found:
@@ -72,7 +73,7 @@ def _show(found: list[Change]) -> None:
         }
         head: tuple[Any, ...] = (
             change.kind,
-            Text(printable(change.key)),
+            change.key,
             Text(change.what, style=_STYLES[change.what]),
         )
         for name, (old, new) in entries.items() or [("", ("", ""))]:

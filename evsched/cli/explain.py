@@ -16,8 +16,7 @@ from replays.history.moments import MomentInvalid, parse_moment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-
+    from evsched.cli.consoles import Paper
     from replays.explaining.decision import Decision, Spared
     from replays.explaining.explain import Explanation
     from replays.explaining.kueue import FairShare
@@ -190,7 +189,7 @@ def _print(
     _print_quotas(console, explanation)
     _print_nodes(console, explanation)
     if explanation.unblock:
-        console.print(Text("\nWhat would change it", style="bold"))
+        console.heading("What would change it")
         for line in explanation.unblock:
             console.print(Text(f"  {line.sentence}"))
     _print_notes(console, "Considered and passed over", explanation.passed_over)
@@ -198,7 +197,7 @@ def _print(
     for decision in decisions:
         _print_decision(console, decision)
     if explanation.history:
-        console.print(Text("\nHistory", style="bold"))
+        console.heading("History")
         for mention in explanation.history:
             console.print(Text(f"  {mention.seq:>8}  {format_time(mention.time)}  {mention.text}"))
     if explanation.status == "unknown":
@@ -214,15 +213,15 @@ def _amount(resource: str, amount: int | None) -> str:
     return sign + format_amount(resource.rpartition("/")[2], abs(amount))
 
 
-def _print_levels(console: Console, explanation: Explanation) -> None:
-    from rich.table import Table  # noqa: PLC0415
+def _print_levels(console: Paper, explanation: Explanation) -> None:
     from rich.text import Text  # noqa: PLC0415
+
+    from evsched.cli.consoles import PlainTable  # noqa: PLC0415
 
     if not explanation.levels:
         return
-    table = Table(
-        title=Text("\nQueue path", style="bold"),
-        title_justify="left",
+    console.heading("Queue path")
+    table = PlainTable(
         show_edge=False,
         pad_edge=False,
     )
@@ -242,7 +241,7 @@ def _print_levels(console: Console, explanation: Explanation) -> None:
     console.print(table)
 
 
-def _print_quotas(console: Console, explanation: Explanation) -> None:
+def _print_quotas(console: Paper, explanation: Explanation) -> None:
     """Print what Kueue looked at: quotas level by level, flavors, shares."""
     from rich.text import Text  # noqa: PLC0415
 
@@ -263,10 +262,10 @@ def _print_quotas(console: Console, explanation: Explanation) -> None:
             }
             for one in explanation.quotas
         ]  # fmt: skip
-        console.print(Text("\nQuotas", style="bold"))
+        console.heading("Quotas")
         console.print(table(rows))
     if explanation.flavors:
-        console.print(Text("\nFlavors considered", style="bold"))
+        console.heading("Flavors considered")
     for look in explanation.flavors:
         level = (
             f", borrowing at level {look.borrow_level} of its cohorts" if look.borrow_level else ""
@@ -279,11 +278,11 @@ def _print_quotas(console: Console, explanation: Explanation) -> None:
     _print_shares(console, "Shares now and with it running", explanation.shares)
 
 
-def _print_shares(console: Console, title: str, shares: Sequence[FairShare]) -> None:
+def _print_shares(console: Paper, title: str, shares: Sequence[FairShare]) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     if shares:
-        console.print(Text(f"\n{title}", style="bold"))
+        console.heading(f"{title}")
     for one in shares:
         before, after = (
             "infinite" if share == 2**63 - 1 else str(share) for share in (one.before, one.after)
@@ -291,13 +290,13 @@ def _print_shares(console: Console, title: str, shares: Sequence[FairShare]) -> 
         console.print(Text(f"  {one.queue}: {before} → {after}"))
 
 
-def _print_spared(console: Console, spared: Sequence[Spared]) -> None:
+def _print_spared(console: Paper, spared: Sequence[Spared]) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     from replays.history.moments import format_time  # noqa: PLC0415
 
     if spared:
-        console.print(Text("\nSpared", style="bold"))
+        console.heading("Spared")
     for one in spared:
         whom = f"ask {one.for_ask}" if one.for_ask else f"the quota of {one.for_queue}"
         console.print(
@@ -307,12 +306,12 @@ def _print_spared(console: Console, spared: Sequence[Spared]) -> None:
         )
 
 
-def _print_nodes(console: Console, explanation: Explanation) -> None:
+def _print_nodes(console: Paper, explanation: Explanation) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     if not explanation.nodes:
         return
-    console.print(Text("\nNearest nodes", style="bold"))
+    console.heading("Nearest nodes")
     for node in explanation.nodes:
         lacking = ", ".join(
             f"{_amount(name, amount)} {name}" for name, amount in node.lacking.items()
@@ -325,13 +324,13 @@ def _print_nodes(console: Console, explanation: Explanation) -> None:
         console.print(Text(f"  {node.node}  {says}"))
 
 
-def _print_notes(console: Console, title: str, notes: Sequence[Note]) -> None:
+def _print_notes(console: Paper, title: str, notes: Sequence[Note]) -> None:
     """Print considerations one a line; many of them by their sentence, with a few names each."""
     from rich.text import Text  # noqa: PLC0415
 
     if not notes:
         return
-    console.print(Text(f"\n{title}", style="bold"))
+    console.heading(f"{title}")
     if len(notes) <= NOTES_SHOWN:
         for note in notes:
             console.print(Text(f"  {note.subject}  {note.sentence}"))
@@ -344,7 +343,7 @@ def _print_notes(console: Console, title: str, notes: Sequence[Note]) -> None:
         console.print(Text(f"  {', '.join(names[:NAMES_SHOWN])}{more}  {sentence}"))
 
 
-def _print_decision(console: Console, decision: Decision) -> None:
+def _print_decision(console: Paper, decision: Decision) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     from replays.history.moments import format_time  # noqa: PLC0415
@@ -354,11 +353,8 @@ def _print_decision(console: Console, decision: Decision) -> None:
         if decision.for_ask
         else f"queue {decision.for_queue}"
     )
-    console.print(
-        Text(
-            f"\nDecision {decision.seq} at {format_time(decision.time)} for {whom} ({decision.algorithm})",
-            style="bold",
-        )
+    console.heading(
+        f"Decision {decision.seq} at {format_time(decision.time)} for {whom} ({decision.algorithm})"
     )
     for victim in decision.victims:
         console.print(Text(f"  {victim.id} of {victim.queue} had to go: {victim.reason}"))

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from events.streams import Streams
 from events.vocabulary import AnyInput, ConfigurationApplied, Input
-from evsched.cli.answers import CommandError, emit, paper, say, talk
+from evsched.cli.answers import CommandError, emit, say, talk, tell
 from evsched.cli.logs import HERE, Where, steps_of, streams_of
 from evsched.cli.options import Json
 from evsched.config import from_mapping
@@ -73,7 +73,8 @@ async def openb(  # noqa: PLR0913 - the options of a command
         raise CommandError(str(error)) from error
     text = queues_yaml(node_rows)
     if print_queues:
-        paper().print(text, end="", markup=False)
+        for line in text.splitlines():
+            tell(line)
         return
     timed = timed_inputs(node_rows, pod_rows[:limit], speed)
     if apply_queues:

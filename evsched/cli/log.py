@@ -15,8 +15,7 @@ from events.chain import ChainReader, Step
 from events.cloudevents import rfc3339
 from events.streams.reading import follow_steps
 from events.vocabulary import AnyEvent, ConfigurationApplied
-from evsched.cli.answers import NO, CommandError, emit, say
-from evsched.cli.cells import printable
+from evsched.cli.answers import NO, CommandError, emit, say, tell
 from evsched.cli.logs import HERE, Where, log_of, steps_of
 from evsched.cli.options import Json
 
@@ -135,7 +134,7 @@ def _print(step: Step, events: Iterable[AnyEvent], types: list[str] | None, *, j
         if json:
             emit({"time": step.time, "frame": step.head.frame, "event": event})
         else:
-            print(_line(step, event), flush=True)
+            tell(_line(step, event), flush=True)
     return count
 
 
@@ -168,5 +167,5 @@ def _value(value: Any) -> str:
     return (
         value
         if isinstance(value, str) and value.isprintable()
-        else printable(msgspec.json.encode(value).decode())
+        else msgspec.json.encode(value).decode()
     )

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from events.errors import AccessDenied, EnvironmentFault, OutcomeUnknown, StreamError
 from events.streams.export import SUFFIXES, ExportedLog, export_log, import_log
-from evsched.cli.answers import DONE, NO, UNREACHABLE, CommandError, emit, say
+from evsched.cli.answers import DONE, NO, UNREACHABLE, CommandError, emit, say, tell
 from evsched.cli.log import app
 from evsched.cli.logs import HERE, Where, as_command_error, log_of, streams_of
 from evsched.cli.options import Json
@@ -149,15 +149,15 @@ async def check(
 
 
 def _show(report: Report) -> None:
-    print(f"log {report.log_id}: {report.frames} frames and {report.events} events hold together")
+    tell(f"log {report.log_id}: {report.frames} frames and {report.events} events hold together")
     if report.terms:
-        print(f"from {format_time(report.first_time)} to {format_time(report.last_time)}")
-    print(
+        tell(f"from {format_time(report.first_time)} to {format_time(report.last_time)}")
+    tell(
         f"{len(report.terms)} terms, {report.digests} digests compared, {report.holes} empty positions"
     )
-    print(
+    tell(
         f"{report.ignored} void frames passed over{', and an unfinished step at the end' if report.unfinished else ''}"
     )
     for void in report.voids:
-        print(f"  at position {void.position}: {void.reason}")
-    print(f"frame {report.frames} has hash {report.hash}, the state has digest {report.digest}")
+        tell(f"  at position {void.position}: {void.reason}")
+    tell(f"frame {report.frames} has hash {report.hash}, the state has digest {report.digest}")

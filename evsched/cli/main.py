@@ -16,12 +16,15 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from cyclopts import App, CycloptsError
 
-from evsched.cli.answers import CRASHED, INTERRUPTED, MISUSE, CommandError, paper, say, say_error
+from evsched.cli.answers import CRASHED, INTERRUPTED, MISUSE, CommandError, say, say_error
 from evsched.cli.interrupts import Handler, carry_out
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 COMMANDS = {
     "run": (
@@ -89,7 +92,7 @@ def command_line(arguments: Sequence[str]) -> App:
         help_on_error=False,
         # Help for a pager that is closed early must not fail; quick commands need no console of
         # their own.
-        console=paper() if not arguments or {"--help", "-h"} & set(arguments) else None,
+        console=_help_paper() if not arguments or {"--help", "-h"} & set(arguments) else None,
     )
     for name, (path, line) in COMMANDS.items():
         app.command(path, name=name, help=None if name in arguments else line)
@@ -132,7 +135,7 @@ def run(arguments: Sequence[str] | None = None, *, at_once: Handler | None = Non
         answer = carry_out(command, bound, at_once)
         sys.stdout.flush()  # here, where it can still be said that this failed
     except CommandError as error:
-        say_error(str(error))
+        say_error(str(error), error.more)
         return error.code
     except CycloptsError as error:
         say_error(f"{' '.join(str(error).split())} (see `evsched --help`)")
@@ -148,7 +151,7 @@ def run(arguments: Sequence[str] | None = None, *, at_once: Handler | None = Non
         # A file or folder that cannot be used as it was asked for: no room, no right, no such
         # folder.
         if debug:
-            say("".join(traceback.format_exception(error)).rstrip())
+            _say_traceback(error)
         say_error(f"{error.filename or 'output'}: {error.strerror or error}")
         return MISUSE
     except Exception as error:  # noqa: BLE001 - a bug must not look like the answer no
@@ -166,10 +169,21 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _help_paper() -> Console:
+    from evsched.cli.consoles import HelpPaper  # noqa: PLC0415 - only help needs it
+
+    return HelpPaper()
+
+
+def _say_traceback(error: Exception) -> None:
+    for line in "".join(traceback.format_exception(error)).splitlines():
+        say(line)
+
+
 def _say_bug(error: Exception, *, debug: bool) -> None:
     """Say that evsched is at fault, and where; nothing that was acknowledged is lost by it."""
     if debug:
-        say("".join(traceback.format_exception(error)).rstrip())
+        _say_traceback(error)
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
     kind = type(error).__name__

@@ -15,7 +15,7 @@ from events.chain import ChainReader
 from events.streams import EventLog
 from events.streams.private_files import PLAIN_NAME, make_folder, plain_name
 from events.streams.sqlite_file import APPLICATION_ID
-from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, say
+from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, say, tell
 from evsched.cli.interrupts import heeding
 from evsched.cli.logs import HERE, Where, data_directory, log_of, steps_of
 from evsched.cli.options import Json
@@ -241,7 +241,7 @@ async def status(*, where: Where = HERE, db: Db = None, json: Json = False) -> i
         emit(facts)
     else:
         for name, value in facts.items():
-            print(
+            tell(
                 f"{name.replace('_', ' '):<16} {format_time(value) if name.endswith('time') else value}"
             )
     return NO if facts.get("behind") or "problem" in facts else DONE

@@ -97,5 +97,6 @@ def _show(
     console = paper()
     console.print(decision_table(scenario.name, document["decisions"]))
     console.print(
-        f"waiting: {', '.join(document['pending']) or 'nobody'}; digest {document['digest'][:16]}; {verdict}\n"
+        f"waiting: {', '.join(document['pending']) or 'nobody'}; digest {document['digest'][:16]}; {verdict}"
     )
+    console.print()

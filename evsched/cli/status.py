@@ -24,7 +24,7 @@ from evsched.service.rebuilding import Warm
 from evsched.service.surroundings import SystemClock
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from evsched.cli.consoles import PlainTable
 
 SHOWN = 20
 """How many timers and unhelpful actions a person is shown."""
@@ -195,30 +195,29 @@ def _show(facts: dict[str, Any]) -> None:
         shown = rfc3339(value) if moment else known.get(value, str(value))
         if name == "last_heartbeat" and value:
             shown += f" ({max(0, SystemClock().now() - value) // 1000} s ago by the clock of this machine)"
-        console.print(f"{name.replace('_', ' '):<22} {shown}", markup=False)
+        console.print(f"{name.replace('_', ' '):<22} {shown}")
     if facts["queues"]:
         console.print()
         console.print(_table(facts["queues"]))
     if facts["timers"] or facts["unhelpful"]:
         console.print()
     for one in facts["timers"][:SHOWN]:
-        console.print(f"timer {one['id']} is due at {rfc3339(one['due'])}", markup=False)
+        console.print(f"timer {one['id']} is due at {rfc3339(one['due'])}")
     if len(facts["timers"]) > SHOWN:
         console.print(f"… and {len(facts['timers']) - SHOWN} timers more")
     for one in facts["unhelpful"][-SHOWN:]:
         sentence = f"quota of {one['queue']} was enforced at {rfc3339(one['time'])} and helped nobody: {one['reason']}"
-        console.print(sentence, markup=False)
+        console.print(sentence)
 
 
-def _table(queues: list[dict[str, Any]]) -> Table:
+def _table(queues: list[dict[str, Any]]) -> PlainTable:
     """Return the table of queues, one line a queue and resource."""
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from evsched.cli.consoles import PlainTable  # noqa: PLC0415
 
     kueue, fair = any("nominal" in one for one in queues), any("share" in one for one in queues)
     entitled = KUEUE if kueue else YUNIKORN
     headings = [name.replace("_", " ") for name in entitled]
-    table = Table(
+    table = PlainTable(
         "queue",
         *(("share",) if fair else ()),
         "resource",
@@ -244,5 +243,5 @@ def _table(queues: list[dict[str, Any]]) -> Table:
             share = (
                 (str(queue["share"]) if not number and "share" in queue else "",) if fair else ()
             )
-            table.add_row("" if number else escape(queue["queue"]), *share, escape(kind), *texts)
+            table.add_row("" if number else queue["queue"], *share, kind, *texts)
     return table

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from evsched.cli.cells import amounts
+from evsched.cli.consoles import PlainTable
 
 _STYLES = {
     "AllocationBound": "green",
@@ -20,9 +20,9 @@ _STYLES = {
 }
 
 
-def decision_table(title: str, decisions: Iterable[Mapping[str, Any]]) -> Table:
+def decision_table(title: str, decisions: Iterable[Mapping[str, Any]]) -> PlainTable:
     """Return a table of decision documents, as `replays.scenarios.simulate` makes them."""
-    table = Table(title=Text(title), title_justify="left", show_edge=False, pad_edge=False)
+    table = PlainTable(title=Text(title), title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("at", justify="right", no_wrap=True)
     table.add_column("decision", no_wrap=True)
     table.add_column("about", overflow="fold")

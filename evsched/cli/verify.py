@@ -8,8 +8,8 @@ import msgspec
 from cyclopts import Parameter
 
 from events.vocabulary import AnyEvent
-from evsched.cli.answers import DONE, NO, UNREACHABLE, emit, paper, say, say_error
-from evsched.cli.cells import printable, table
+from evsched.cli.answers import DONE, NO, UNREACHABLE, emit, paper, say, say_error, tell
+from evsched.cli.cells import table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import Known, MomentText, Snapshots, end_of, history_of, meter, moment_of
@@ -94,28 +94,28 @@ def _show(outcome: Outcome) -> None:
             console.print(table(rows, f"{kind} before it"))
     elif outcome.damage is None:
         count = head.next_seq - outcome.first
-        print(
+        tell(
             f"{count} events decided again, from {outcome.first} to {head.next_seq - 1}: no difference"
         )
-        print(f"log {head.log_id} ends with frame {head.frame}, hash {head.hash}")
+        tell(f"log {head.log_id} ends with frame {head.frame}, hash {head.hash}")
     if outcome.ignored:
         say(f"{outcome.ignored} void frames passed over")
 
 
 def _show_difference(difference: Difference) -> None:
-    print(
+    tell(
         f"event {difference.seq} in frame {difference.frame} at {format_time(difference.time)} differs"
     )
-    print(f"  recorded: {_event(difference.recorded)}")
-    print(f"  decided:  {difference.error or _event(difference.decided)}")
+    tell(f"  recorded: {_event(difference.recorded)}")
+    tell(f"  decided:  {difference.error or _event(difference.decided)}")
     if difference.recorded is not None and type(difference.recorded) is type(difference.decided):
         ours, theirs = (
             msgspec.to_builtins(difference.decided),
             msgspec.to_builtins(difference.recorded),
         )
         names = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
-        print(f"  differs in: {', '.join(names)}")
+        tell(f"  differs in: {', '.join(names)}")
 
 
 def _event(event: AnyEvent | None) -> str:
-    return "nothing" if event is None else printable(msgspec.json.encode(event).decode())
+    return "nothing" if event is None else msgspec.json.encode(event).decode()

@@ -147,9 +147,9 @@ async def _run(history: History, config: Path, begin: Moment, end: Moment | None
 
 
 def _print(report: Report) -> None:
-    from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
+    from evsched.cli.consoles import PlainTable  # noqa: PLC0415
     from evsched.core.quantity import format_amount  # noqa: PLC0415
 
     console = paper()
@@ -160,7 +160,7 @@ def _print(report: Report) -> None:
         return
     console.print(f"The first difference is at seq {report.first_difference}.")
     console.print(f"{len(report.changes)} decisions differ in {report.steps} steps.")
-    table = Table(title_justify="left", show_edge=False, pad_edge=False)
+    table = PlainTable(title_justify="left", show_edge=False, pad_edge=False)
     entitled = "nominal quota" if report.format == "kueue" else "guarantee"
     for name in (
         "queue",
@@ -250,11 +250,9 @@ async def plan(ask: Path, /, *, where: Where = HERE, json: Json = False) -> int:
         console = paper()
         console.print(found.summary)
         for victim in found.victims:
-            console.print(
-                f"  {victim.id} of {victim.queue} would have to go: {victim.reason}", markup=False
-            )
+            console.print(f"  {victim.id} of {victim.queue} would have to go: {victim.reason}")
         for line in found.unblock:
-            console.print(f"  {line.sentence}", markup=False)
+            console.print(f"  {line.sentence}")
     return 0 if found.outcome in ("bound", "preempts") else NO
 
 
