@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, paper, say, say_error
 from evsched.cli.options import Json
+from evsched.core.rules import FIRST, NEWEST, RULES
 from replays.scenarios.compare import differences
 from replays.scenarios.scenario import (
     SUFFIXES,
@@ -28,6 +29,7 @@ def simulate(
     *,
     json: Json = False,
     against: Literal["expect", "observed"] = "expect",
+    rules: int = NEWEST,
 ) -> int:
     """Run scenario files on a virtual clock and compare what is decided with what they expect.
 
@@ -46,13 +48,16 @@ def simulate(
         json: Print one document a scenario: its decisions, who waits, and the digest of the final
             state.
         against: Compare with what must come out, or with what another scheduler was observed to do.
+        rules: Version of the rules that decide, the newest by default; see `evsched rules list`.
     """
+    if rules not in RULES:
+        raise CommandError(f"--rules {rules}: not known, expected {FIRST} to {NEWEST}", MISUSE)
     broken = differing = 0
     paths = list(_paths(files))
     for path in paths:
         try:
             scenario = read_scenario(path)
-            document = run_scenario(scenario)
+            document = run_scenario(scenario, rules)
         except ScenarioError as error:
             say_error(f"{path}: {error.problem if str(path) == error.file else error}")
             broken += 1

@@ -1,9 +1,19 @@
 """The truth of a state as one record, and its digest, by which two readers of a log know that they hold the same.
 
-The record holds what no index or tally could be without, and nothing else. Its digest says which
-things are there and what they are, not in which order a mapping came to hold them: keys are sorted
-(record version 1). A snapshot keeps that order, too, and is encoded on its own
-(`evsched.core.snapshot`), so that the one can change without the other.
+The record holds what no index or tally could be without, and nothing else. Digests of it stand in the
+log, so its form has versions, and the rules in force name the one that they cover
+(`evsched.core.rules.Rules.record`).
+
+- **Version 1** says which things are there and what they are, not in which order a mapping came to
+  hold them: its keys are sorted.
+- **Version 2** covers every order that a decision can see as well.
+
+A field that the record or one of its rows gains later has the default ``UNSET``, with which it is
+left out: it changes no digest, of whatever version, before it is used. What would change a digest
+of a log that is already written needs another version, and rules that name it.
+
+A snapshot is encoded on its own (`evsched.core.snapshot`), so that the one can change without the
+other.
 """
 
 from __future__ import annotations
@@ -21,11 +31,8 @@ from evsched.core.workloads import Allocation, Ask, Preemption
 if TYPE_CHECKING:
     from evsched.core.state import State
 
-VERSION = 1
-"""Of the digested record. It stays as it is: the log holds digests."""
-
-RECORDS = frozenset({VERSION})
-"""Versions of the record that this release can make; `evsched.core.rules.Rules.record` says which one a log's digests cover."""
+RECORDS = frozenset({1, 2})
+"""Versions of the record that this release can make, for digests."""
 
 
 class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -53,7 +60,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, array_like=True):
 class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The truth of a state."""
 
-    version: int = VERSION
+    version: int = 1
     rules: int | msgspec.UnsetType = msgspec.UNSET
     seq: int
     term: int
@@ -125,6 +132,26 @@ def record(state: State) -> StateRecord:
     )
 
 
+class OrderedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What record version 2 covers.
+
+    Attributes:
+        orders: The keys of the mappings whose order a decision can see, as they came about, by name.
+    """
+
+    version: int = 2
+    state: StateRecord
+    orders: dict[str, list[str]]
+
+
+def orders(state: State) -> dict[str, list[str]]:
+    """Return the keys, in their order, of each mapping of the record that decisions iterate over."""
+    return {
+        name: list(getattr(state, name))
+        for name in ("dynamic", "quota_runs", "reservations", "templates", "tried")
+    }
+
+
 def digest(state: State, version: int) -> str:
     """Return SHA-256 over the record of a state, in hexadecimal.
 
@@ -133,4 +160,6 @@ def digest(state: State, version: int) -> str:
         version: Of the record, one of `RECORDS`.
     """
     assert version in RECORDS
-    return hashlib.sha256(_encoder.encode(record(state))).hexdigest()
+    found = record(state)
+    covered = found if version == 1 else OrderedRecord(state=found, orders=orders(state))
+    return hashlib.sha256(_encoder.encode(covered)).hexdigest()

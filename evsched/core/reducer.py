@@ -77,10 +77,6 @@ def _checkpoint_recorded(state: State, event: v.CheckpointRecorded) -> None:
     state.last_checkpoint = event.seq
 
 
-def _rules_adopted(state: State, event: v.RulesAdopted) -> None:
-    state.rules_version = event.rules
-
-
 _APPLY: dict[type, Callable[[State, Any], None]] = {
     v.ConfigurationApplied: cluster.configuration_applied,
     v.NodeRegistered: cluster.node_registered,
@@ -94,7 +90,7 @@ _APPLY: dict[type, Callable[[State, Any], None]] = {
     v.AllocationReleased: allocations.allocation_released,
     v.EvictionRefused: _nothing,
     v.ReservationRestored: reservations.reserved,
-    v.RulesAdopted: _rules_adopted,
+    v.RulesAdopted: cluster.rules_adopted,
     v.LeaderStarted: _leader_started,
     v.InputRejected: _nothing,
     v.QueueCreated: cluster.queue_created,

@@ -14,6 +14,7 @@ of those have to change, the event gains an optional field that carries it.
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from events.errors import WrittenByNewer
 
@@ -35,6 +36,9 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
             without finding a cheaper one.
         age_unit_ms: Between nodes, the ages of victims are compared in whole multiples of this.
         raw_kept: How many characters of an unreadable proposal the log keeps.
+        claim_at_start: (Kueue, fair sharing) Whether a ClusterQueue reclaims its nominal quota is
+            asked once, before a search takes anything; False: before each victim anew, so that
+            victims of its own queue count.
     """
 
     version: int
@@ -46,6 +50,7 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
     nodes_in_vain: int
     age_unit_ms: int
     raw_kept: int
+    claim_at_start: bool
 
 
 _FIRST = Rules(
@@ -58,9 +63,25 @@ _FIRST = Rules(
     nodes_in_vain=64,
     age_unit_ms=3_600_000,
     raw_kept=1024,
+    claim_at_start=False,
 )
 
-_VERSIONS = (_FIRST,)
+_SECOND = replace(
+    _FIRST,
+    version=2,
+    record=2,
+    changes=(
+        (
+            "Kueue, fair sharing: a ClusterQueue reclaims its nominal quota, without regard to shares,"
+            " only where the workload fits into it before anything of its own is preempted. A victim"
+            " elsewhere that follows one of its own is preempted for InCohortFairSharing, as by Kueue."
+        ),
+        "Digests also cover the order of reservations, quota runs, dynamic queues and failed asks.",
+    ),
+    claim_at_start=True,
+)
+
+_VERSIONS = (_FIRST, _SECOND)
 
 RULES: dict[int, Rules] = {rules.version: rules for rules in _VERSIONS}
 """Every version that this release decides by."""

@@ -28,10 +28,12 @@ from events.vocabulary import (
     PreemptionWithdrawn,
     Proposal,
     QuotaPreemptionDecided,
+    RulesAdopted,
 )
 from evsched.core.duration import parse_duration_ms
 from evsched.core.engine import Engine
 from evsched.core.registry import FAMILIES
+from evsched.core.rules import FIRST, NEWEST
 from evsched.core.step import Step as CoreStep
 from replays.scenarios.decisions import decision_document, is_decision, seconds
 from replays.scenarios.kueue import OrderedKueue
@@ -52,8 +54,9 @@ class Simulation:
         decisions: What was decided so far, as documents.
     """
 
-    def __init__(self, scenario: Scenario) -> None:
-        """Make a simulation that has not begun; `run` runs it."""
+    def __init__(self, scenario: Scenario, rules: int = NEWEST) -> None:
+        """Make a simulation that has not begun and decides by these rules; `run` runs it."""
+        self._rules = rules
         self.scenario = scenario
         self._kueue = OrderedKueue()
         self.engine = self._listened(Engine())
@@ -70,6 +73,9 @@ class Simulation:
 
     def run(self) -> dict[str, Any]:
         """Run the whole scenario and return its document: name, decisions, pending asks, digest of the final state."""
+        if self._rules != FIRST:
+            adopted = [Proposal(input=RulesAdopted(rules=self._rules), source="scenario")]
+            self._record(self.now, self.engine.step(self.now, adopted, decide=False))
         self._happen(self._staging.beginning())
         for step in self.scenario.steps:
             self._take(step)
@@ -210,13 +216,17 @@ class Simulation:
                 )
 
 
-def simulate(scenario: Scenario) -> dict[str, Any]:
+def simulate(scenario: Scenario, rules: int = NEWEST) -> dict[str, Any]:
     """Return the document of one scenario: ``name``, ``decisions`` with their seconds, ``pending`` ids, ``digest`` of the end.
+
+    Args:
+        scenario: What happens.
+        rules: The version that decides; one that this release knows.
 
     Raises:
         ScenarioError: Its configuration is not a valid one.
     """
-    return Simulation(scenario).run()
+    return Simulation(scenario, rules).run()
 
 
 def rebuilt(steps: Iterable[tuple[int, tuple[AnyEvent, ...]]], log_id: str) -> Engine:

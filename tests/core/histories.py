@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from events import vocabulary as v
 from events.configuration import PaceSpec, QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
+from evsched.core.rules import FIRST, NEWEST
 
 START = 1_767_225_600_000
 NODES = ("n1", "n2", "n3")
@@ -102,6 +103,7 @@ inputs = st.one_of(
     ),
     st.builds(v.ReservationRestored, ask=tasks, node=nodes),
     st.builds(v.ConfigurationApplied, configuration=configurations()),
+    st.builds(v.RulesAdopted, rules=st.integers(FIRST, NEWEST)),
 )
 histories = st.lists(
     st.tuples(

@@ -23,6 +23,17 @@ def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
     state.stirred = dict.fromkeys(state.root.children) if by_quota else {}
 
 
+def rules_adopted(state: State, event: v.RulesAdopted) -> None:
+    """Other rules came into force: what was tried in vain under the former ones is tried again."""
+    state.rules_version = event.rules
+    state.changed = True
+    spec = state.configuration
+    if spec is not None and family_of(spec).by_quota:
+        state.stirred = dict.fromkeys(state.root.children)
+    # What an index has worked out may hold a reading of the former rules.
+    state.columns = state.order = state.victims = state.limits = None
+
+
 def node_registered(state: State, event: v.NodeRegistered) -> None:
     """A node joined."""
     shape = state.shape(event.capacity)

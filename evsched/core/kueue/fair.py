@@ -99,13 +99,12 @@ class _Run:
     def first(self, cursors: dict[Quota, Cursor], *, final: bool) -> bool:
         """Run the first strategy; return whether the ask fits now."""
         contest = Contest(self.trial, self.wanted.queue, cursors)
+        at_start = self._claims()
         while (queue := contest.next()) is not None:
             cursor = cursors[queue]
             if queue is self.wanted.queue:
                 taken = self._take(contest, queue, cursor.pop(), IN_CLUSTER_QUEUE)
-            elif self._within_nominal and not self.trial.above(
-                self.wanted.queue, self.wanted.contested
-            ):
+            elif at_start if self.wanted.rules.claim_at_start else self._claims():
                 taken = self._take(contest, queue, cursor.pop(), RECLAMATION)
             else:
                 taken = self._compare(contest, queue, cursor, final=final)
@@ -115,6 +114,12 @@ class _Run:
                 self.hopeless = True
                 return False
         return False
+
+    def _claims(self) -> bool:
+        """Tell whether the ask's queue is within its nominal quota of all that is contested, the ask counted."""
+        return self._within_nominal and not self.trial.above(
+            self.wanted.queue, self.wanted.contested
+        )
 
     def second(self) -> bool:
         """Run the second strategy over what the first refused: at most one victim a queue, judged by the shares before."""

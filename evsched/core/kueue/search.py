@@ -27,6 +27,7 @@ class Searcher:
         assert isinstance(state.configuration, KueueSpec)
         self.kueue = state.configuration
         self._in_flight = state.preemptions
+        self._rules = state.rules
         self.candidates: Candidates = candidates_of(state)
         self.tracer = tracer
 
@@ -60,7 +61,15 @@ class Searcher:
             return []
         amounts = tuple(request.items())
         wanted = Wanted(
-            ask, queue, amounts, tuple(contested), spec, self.kueue, self.candidates, tracer
+            ask,
+            queue,
+            amounts,
+            tuple(contested),
+            spec,
+            self.kueue,
+            self.candidates,
+            self._rules,
+            tracer,
         )
         if tracer is not None:
             tracing.note_spared(trial, wanted, tracer)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from evsched.core.kueue.candidates import Candidates, Entry, Group
     from evsched.core.kueue.model import Quota
     from evsched.core.kueue.trial import Trial
+    from evsched.core.rules import Rules
     from evsched.core.step import Tracer
     from evsched.core.workloads import Allocation, Ask
 
@@ -35,6 +36,7 @@ class Wanted(NamedTuple):
         contested: Types for which room must be made; only workloads that use one of them are
             candidates.
         spec: Of the ask's ClusterQueue.
+        rules: In force.
         tracer: None in production and in trials of flavors.
     """
 
@@ -45,6 +47,7 @@ class Wanted(NamedTuple):
     spec: ClusterQueueSpec
     kueue: KueueSpec
     candidates: Candidates
+    rules: Rules
     tracer: Tracer | None = None
 
     def can_ever_fit(self) -> bool:

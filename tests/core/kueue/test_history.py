@@ -11,6 +11,7 @@ from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.kueue.candidates import entry_of, is_leaving
 from evsched.core.kueue.model import quota_of
+from evsched.core.rules import NEWEST
 from tests.core.kueue.cohorts import START, configuration, random_limits
 from tests.examples import examples
 
@@ -58,6 +59,8 @@ def step_of(dice: Random, engine: Engine, number: int) -> list[v.AnyInput]:
             )
         elif kind < 0.9 and state.allocations:
             found.append(v.EvictionRefused(allocation=dice.choice(list(state.allocations))))
+        elif kind > 0.97:
+            found.append(v.RulesAdopted(rules=NEWEST))
     return found
 
 

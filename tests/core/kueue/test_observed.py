@@ -46,3 +46,21 @@ def test_decisions_and_order_are_the_observed_ones(shared_case: Path):
         assert one.get("flavors") in (None, admitted[one["ask"]])
     if "order" in want:
         assert order == sorted(want["order"])
+
+
+FOUND = {"320": "w11", "338": "w08", "509": "w05"}
+"""A victim outside of the asker's queue that follows one inside of it, by file."""
+
+
+@pytest.mark.parametrize(("name", "victim"), FOUND.items())
+def test_a_claim_to_nominal_quota_is_judged_before_anything_is_taken(
+    shared_folder: Path, name: str, victim: str
+):
+    """Rules 2 give the real reason; under rules 1 a victim of the asker's own queue makes room for the claim."""
+    path = shared_folder / "found" / "kueue" / f"{name}.json"
+    want = json.loads(path.read_text())["observed"]["preemptions"]
+    expected = {one["ask"]: victims_of(one) for one in want}
+    first, second = (decided(simulate(read_scenario(path), rules))[0] for rules in (1, 2))
+    assert second == expected
+    assert (victim, "InCohortReclamation") in first["ask"]
+    assert {one for one, _ in first["ask"]} == {one for one, _ in second["ask"]}
