@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch bench recordings fuzz lock clean distclean
+.PHONY: help setup demo test lint format types arch bench recordings fuzz twins lock clean distclean
 
 # The first interpreter on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -63,6 +63,12 @@ recordings: $(READY) ## Record the scenarios anew, as logs of this version (repl
 
 fuzz: $(READY) ## Search long: 20,000 examples a property, and the tests marked fuzz
 	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -n $(WORKERS) --timeout 0 -m "fuzz or hypothesis" $(ARGS)
+
+# Steps of hostile histories, and the number of the first: make twins STEPS=1000000 SEED=7
+STEPS ?= 1000000
+SEED ?= 0
+twins: $(READY) ## Compare engines that decide, follow, are restored and replayed, step by step (STEPS=1000000)
+	$(BIN)/python -m tests.core.twins $(STEPS) $(SEED)
 
 # Resolves for every Python from 3.11 on and every platform at once, so one file serves all. UPGRADE=1 takes newer versions.
 LOCKER := build/locker/bin/uv

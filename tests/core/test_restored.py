@@ -91,6 +91,30 @@ def test_an_ask_that_came_back_under_its_id_with_never_makes_no_cycle_due():
     assert step(live, 60_000) == step(again, 60_000) == ()
 
 
+def test_an_ask_that_lost_its_node_is_patient_as_long_as_before():
+    """It may preempt again, and waits for room of others until the time that was written down, in every engine."""
+    live = engine(
+        queue("high", guaranteed={"vcore": 10}, properties=DELAY), queue("low", properties=DELAY)
+    )
+    step(live, 0, node("n1", 10), running("v", "root.low", "n1", 10))
+    step(live, 0, ask("a", "root.high", 5), ask("b", "root.high", 5), decide=False)
+    state, until = live.state, START + 90_000
+
+    def told(kind: type[v.AnyEvent], /, **fields: object) -> None:
+        live.apply(kind(seq=state.seq + 1, cause=1, **fields), state.time)  # type: ignore[arg-type]
+
+    victim = v.Victim(id="v", queue="root.low", reason="law2")
+    told(v.PreemptionFailed, ask="a", reason="", until=until)
+    told(v.CycleStarted, kind="preemption", tried=("a", "b"))
+    assert live.next_due() == until
+    told(v.PreemptionDecided, ask="a", node="n1", victims=(victim,), algorithm="guarantee")
+    assert live.next_due() == START + 30_000  # the grace of the victim; patience is over for now
+    told(v.PreemptionWithdrawn, ask="a", victims=("v",), reason="", node_lost=True)
+    told(v.CycleStarted, kind="preemption", tried=("a",))
+    assert restored(live).next_due() == until
+    assert live.next_due() == until
+
+
 # ------------------------------------------------------------------------------- shapes of the tree
 
 
