@@ -40,6 +40,7 @@ from evsched.core.step import Step
 from evsched.core.workloads import Ask
 from evsched.core.yunikorn.cost import named
 from evsched.core.yunikorn.guarantee import Failure, Plan, find_plan
+from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.victims import VictimIndex
 from replays.scenarios.scenario import parse_scenario
 from replays.scenarios.staging import Staging
@@ -170,7 +171,7 @@ def row(name: str, engine: Engine, note: str = "") -> Row:
 
 def one_sum(engine: Engine) -> float:
     """Return the milliseconds of one sum by node."""
-    index = engine.state.victims
+    index = index_of(engine.state).victims
     assert isinstance(index, VictimIndex)
     with measured() as watch:
         for _ in range(100):

@@ -1,14 +1,14 @@
-"""What the reducer tells the indices that serve decisions alone.
+"""What the reducer tells the index of the family in force (`evsched.core.state.State.index`).
 
-Each index is built from the state when a decision first needs it and is told of every change from
-then on. It must never hold anything that could not be built anew from the state: dropping it
-(setting the attribute of `evsched.core.state.State` to None) is always allowed and changes no
+An index serves decisions alone. A family builds it from the state when a decision first needs it,
+and it is told of every change from then on. It must never hold anything that could not be built
+anew from the state: dropping it (setting `State.index` to None) is always allowed and changes no
 decision.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evsched.core.queues import Application
@@ -16,15 +16,10 @@ if TYPE_CHECKING:
     from evsched.core.workloads import Allocation, Ask, Node
 
 
-class Columns(Protocol):
-    """Free space of nodes as columns."""
+class Index:
+    """Nothing looks anything up in this one; a family overrides what it wants to be told of."""
 
-    def node_changed(self, node: Node) -> None:
-        """Usage, capacity, reservations or schedulability of a node changed."""
-
-
-class Order(Protocol):
-    """Who is next among the asks that wait."""
+    __slots__ = ()
 
     def asked(self, ask: Ask) -> None:
         """An ask started to wait."""
@@ -35,40 +30,30 @@ class Order(Protocol):
     def returned(self, ask: Ask) -> None:
         """An ask that was in flight waits like any other again."""
 
+    def patient(self, ask: Ask) -> None:
+        """An ask waits for a while for room that is being freed for others."""
+
+    def freed(self, application: Application) -> None:
+        """What was promised to an ask in flight of an application is promised no longer."""
+
     def paused(self, application: Application) -> None:
         """An application was paused, or its pause ended."""
 
-    def used(self, application: Application) -> None:
-        """Usage grew along the path of an application."""
+    def started(
+        self, application: Application, allocation: Allocation, node: Node | None, pairs: Pairs
+    ) -> None:
+        """An allocation of these amounts runs now, on a node where it has one."""
 
-    def freed(self, application: Application) -> None:
-        """Usage, or what was promised to an ask in flight, shrank along the path of an application."""
+    def ended(
+        self, application: Application, allocation: Allocation, node: Node | None, pairs: Pairs
+    ) -> None:
+        """An allocation of these amounts is gone."""
+
+    def changed(self, allocation: Allocation) -> None:
+        """The eviction of an allocation was requested, or withdrawn."""
 
     def queue_removed(self, path: str) -> None:
         """A queue in which nothing waits is gone."""
-
-
-class Limits(Protocol):
-    """What users and groups use."""
-
-    def used(self, application: Application, pairs: Pairs) -> None:
-        """An application got an allocation of these amounts."""
-
-    def released(self, application: Application, pairs: Pairs) -> None:
-        """An application lost an allocation of these amounts."""
-
-
-class Victims(Protocol):
-    """Who could be told to go."""
-
-    def added(self, allocation: Allocation) -> None:
-        """An allocation runs now."""
-
-    def removed(self, allocation: Allocation) -> None:
-        """An allocation is gone."""
-
-    def changed(self, allocation: Allocation) -> None:
-        """An allocation was told to go, or that was withdrawn."""
 
     def node_changed(self, node: Node) -> None:
         """Capacity, reservations or schedulability of a node changed."""

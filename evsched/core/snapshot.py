@@ -82,7 +82,6 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
     state.paused = {timer.subject: timer.due for timer in found.timers if timer.kind == PAUSE}
     for proposal in found.recent:
         state.remember(proposal)
-    state.ripen_all()
     return state
 
 

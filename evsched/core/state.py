@@ -3,15 +3,13 @@
 Only `evsched.core.reducer` writes to it. What a snapshot holds is the truth
 (`evsched.core.record`); everything else here can be made anew from it. Tallies (usage along the
 queue paths, what runs on a node) are kept as events are applied, unless nobody looks before the end
-of a replay (`evsched.core.tallies`). Four larger indices serve decisions alone and exist only from
-their first use on: `columns` (free space of nodes), `order` (who is next), `victims` (who could go)
-and `limits` (what users and groups use). They are told what changed while tallies are kept.
+of a replay (`evsched.core.tallies`). The index of the family in force serves decisions alone and
+exists only from its first use on (`evsched.core.indices`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from evsched.core.queues import Queue
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
     from events.configuration import Configuration, TemplateSpec
     from events.vocabulary import ApplicationSubmitted
-    from evsched.core.indices import Columns, Limits, Order, Victims
+    from evsched.core.indices import Index
     from evsched.core.queues import Application
     from evsched.core.resources import Shape
     from evsched.core.rules import Rules
@@ -65,16 +63,17 @@ class State:
         lost: Nodes that were removed and whose allocations are still to be released (empty between
             steps).
         counting: Whether tallies are kept as events are applied (`evsched.core.tallies`).
+        index: Of the family in force; None until a decision needs it.
         arriving: Applications that were submitted and not yet placed (empty between steps).
         local_queues: (Kueue) ``namespace/name`` to ClusterQueue.
     """
 
     __slots__ = (
-        "_recent", "_recent_set", "_ripe", "_waiting", "allocations", "applications", "arriving", "asks", "changed",
-        "checkpoint_every", "columns", "configuration", "counting", "cycles", "dynamic", "last_checkpoint", "last_cycle",
-        "leader", "leaving", "limits", "local_queues", "lost", "nodes", "order", "paused", "preemptions", "queues",
-        "quota_runs", "reservations", "root", "rules_version", "seq", "stirred", "templates", "term", "time", "timers", "total",
-        "tried", "types", "uncompared", "victims", "width",
+        "_recent", "_recent_set", "allocations", "applications", "arriving", "asks", "changed", "checkpoint_every",
+        "configuration", "counting", "cycles", "dynamic", "index", "last_checkpoint", "last_cycle", "leader", "leaving",
+        "local_queues", "lost", "nodes", "paused", "preemptions", "queues", "quota_runs", "reservations", "root",
+        "rules_version", "seq", "stirred", "templates", "term", "time", "timers", "total", "tried", "types",
+        "uncompared", "width",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -116,12 +115,7 @@ class State:
         self.counting = True
         self._recent: deque[str] = deque()
         self._recent_set: dict[str, None] = {}
-        self._ripe: list[tuple[int, str]] | None = None
-        self._waiting: list[tuple[int, str]] | None = None
-        self.columns: Columns | None = None
-        self.order: Order | None = None
-        self.victims: Victims | None = None
-        self.limits: Limits | None = None
+        self.index: Index | None = None
 
     # -------------------------------------------------------------------------------------- amounts
 
@@ -145,7 +139,7 @@ class State:
             vectors.extend((node.capacity, node.used))
         for vector in vectors:
             vector.extend([0] * (grow - len(vector)))
-        self.columns = self.order = self.victims = None
+        self.index = None
 
     # --------------------------------------------------------------------------------------- queues
 
@@ -180,104 +174,10 @@ class State:
 
     # ---------------------------------------------------------------------------- preemption cycles
 
-    def ripe_at(self, ask: Ask) -> int:
-        """Return when an ask is old enough to preempt: its leaf's delay after its creation, at once with a required node."""
-        if ask.required_node is not None:
-            return ask.created
-        return ask.created + self.queues[ask.queue].settings.preemption_delay_ms
-
-    def ripens(self, ask: Ask) -> None:
-        """Note when an ask becomes old enough to preempt (seed preemption_design: the delay runs from its creation)."""
-        ripe = self._ripe
-        if ripe is not None and ask.may_preempt and not ask.preempted:
-            heappush(ripe, (self.ripe_at(ask), ask.id))
-            if len(ripe) > 4 * len(self.asks) + 4096:
-                self._ripe = None
-
-    def ripen_all(self) -> None:
-        """Note it anew for all asks, after a configuration change or a restart: when it is next asked for, a replay does not."""
-        self._ripe = None
-        self._waiting = None
-
-    def waits(self, ask: Ask) -> None:
-        """Note until when an ask waits for room that is being freed for others, if it does."""
-        if self._waiting is not None and ask.patient_until:
-            heappush(self._waiting, (ask.patient_until, ask.id))
-
-    def _ripening(self) -> list[tuple[int, str]]:
-        """Return the heap of when asks become old enough, built when it is not there."""
-        ripe = self._ripe
-        if ripe is None:
-            ripe = [
-                (self.ripe_at(ask), ask.id)
-                for ask in self.asks.values()
-                if ask.may_preempt and not ask.preempted
-            ]
-            heapify(ripe)
-            self._ripe = ripe
-        return ripe
-
-    def next_preemption(self, interval_ms: int) -> int | None:
-        """Return when the next preemption cycle is due, None when nobody waits for one.
-
-        An ask that has just become old enough is looked at when that happens, but no two cycles
-        come within ``interval_ms``; asks that were tried in vain are looked at again once something
-        changed, or one of them has waited long enough for others.
-        """
-        ripe, asks = self._ripening(), self.asks
-        while ripe and ((ask := asks.get(ripe[0][1])) is None or self._no_turn(ask, ripe[0][0])):
-            heappop(ripe)
-        pace = self.last_cycle + interval_ms
-        due = max(ripe[0][0], pace) if ripe else None
-        if self.tried:
-            wake = pace if self.changed else self._patience_ends()
-            if wake is not None and (due is None or wake < due):
-                due = max(wake, pace)
-        return due
-
-    def _patience_ends(self) -> int | None:
-        """Return when the next ask will have waited long enough for room of others, after the last cycle; None when none will."""
-        if self._waiting is None:
-            self._waiting = [
-                (ask.patient_until, ask.id) for ask in self.asks.values() if ask.patient_until
-            ]
-            heapify(self._waiting)
-        waiting, asks = self._waiting, self.asks
-        while waiting:
-            until, name = waiting[0]
-            ask = asks.get(name)
-            if (
-                ask is not None
-                and ask.patient_until == until
-                and not ask.preempted
-                and until > self.last_cycle
-            ):
-                return until
-            heappop(waiting)
-        return None
-
     def missed(self, ask: str) -> int:
         """Return how many opportunities an ask missed: preemption cycles from the first one that tried it in vain on."""
         first = self.tried.get(ask)
         return 0 if first is None else self.cycles - first + 1
-
-    def _no_turn(self, ask: Ask, ripe: int) -> bool:
-        """Tell whether an entry of the heap means nothing: of a former ask, or one without a turn.
-
-        An entry outlives its ask, whose id may come back with another policy.
-        """
-        return (
-            not ask.may_preempt
-            or ripe != self.ripe_at(ask)
-            or ask.preempted
-            or ask.id in self.tried
-            or ask.application in self.paused
-        )
-
-    def owes_turn(self, ask: Ask) -> bool:
-        """Tell whether a preemption cycle is due that an ask has a turn in, whatever the pace says."""
-        may = ask.may_preempt and not ask.preempted and self.ripe_at(ask) <= self.time
-        return may and (self.changed or ask.id not in self.tried)
 
     @property
     def rules(self) -> Rules:

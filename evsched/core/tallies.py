@@ -35,9 +35,8 @@ def waits(state: State, application: Application, ask: Ask) -> None:
     priorities = application.priorities
     priorities[ask.priority] = priorities.get(ask.priority, 0) + 1
     q.wait(application.leaf, state.types.shapes[ask.shape].pairs)
-    state.ripens(ask)
-    if state.order is not None:
-        state.order.asked(ask)
+    if state.index is not None:
+        state.index.asked(ask)
 
 
 def waits_no_longer(state: State, application: Application, ask: Ask) -> None:
@@ -75,22 +74,17 @@ def ends(state: State, application: Application, allocation: Allocation) -> None
     q.release(application.leaf, pairs)
     if allocation.told:
         q.tell(application.leaf, pairs, -1)
+    node: Node | None = None
     if allocation.node is not None:
         node = state.nodes.get(allocation.node)
         if node is None or allocation.id not in node.allocations:
             node = state.lost[allocation.node]
         del node.allocations[allocation.id]
         subtract(node.used, pairs)
-        if state.columns is not None:
-            state.columns.node_changed(node)
         if state.lost and not node.allocations:
             state.lost.pop(allocation.node, None)
-    if state.order is not None:
-        state.order.freed(application)
-    if state.limits is not None:
-        state.limits.released(application, pairs)
-    if state.victims is not None:
-        state.victims.removed(allocation)
+    if state.index is not None:
+        state.index.ended(application, allocation, node, pairs)
 
 
 def claims(state: State, ask: Ask, sign: int) -> None:
@@ -105,8 +99,8 @@ def _leaves_line(state: State, application: Application, ask: Ask) -> None:
         priorities[ask.priority] = left
     else:
         del priorities[ask.priority]
-    if state.order is not None:
-        state.order.unasked(ask)
+    if state.index is not None:
+        state.index.unasked(ask)
 
 
 def _runs(state: State, application: Application, allocation: Allocation) -> None:
@@ -115,20 +109,15 @@ def _runs(state: State, application: Application, allocation: Allocation) -> Non
     usage = application.usage
     for index, amount in pairs:
         usage[index] += amount
+    node: Node | None = None
     if allocation.node is not None:
         node = state.nodes[allocation.node]
         node.allocations[allocation.id] = allocation
         used = node.used
         for index, amount in pairs:
             used[index] += amount
-        if state.columns is not None:
-            state.columns.node_changed(node)
-    if state.order is not None:
-        state.order.used(application)
-    if state.limits is not None:
-        state.limits.used(application, pairs)
-    if state.victims is not None:
-        state.victims.added(allocation)
+    if state.index is not None:
+        state.index.started(application, allocation, node, pairs)
 
 
 # -------------------------------------------------------------------------------- all of it at once
@@ -146,7 +135,7 @@ def uncounted(state: State) -> Iterator[None]:
     """
     if state.counting:
         state.counting = False
-        _forget_indices(state)
+        state.index = None
     try:
         yield
     except BaseException:
@@ -160,15 +149,10 @@ def uncounted(state: State) -> Iterator[None]:
         raise LogDamaged(-1, reason) from error
 
 
-def _forget_indices(state: State) -> None:
-    state.columns = state.order = state.victims = state.limits = None
-    state.ripen_all()
-
-
 def recount(state: State) -> None:
     """Count everything anew, and keep counting from here on."""
     state.counting = True
-    _forget_indices(state)  # those that somebody who looked too early has made
+    state.index = None  # what was built before there was anything to count
     for application in state.applications.values():
         application.usage = [0] * state.width
         application.allocations = {}

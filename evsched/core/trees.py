@@ -40,7 +40,7 @@ def install(state: State, configuration: Configuration) -> None:
     tree = family.build(configuration, state.types)
     state.configuration = configuration
     state.root, state.queues, state.local_queues = tree
-    state.columns = state.order = state.victims = state.limits = None
+    state.index = None
     state.widen()
     for path, parent in tuple(state.dynamic.items()):
         if path in state.queues:
@@ -57,4 +57,3 @@ def install(state: State, configuration: Configuration) -> None:
         leaf.applications[application.id] = application
     if state.counting:
         tallies.count_queues(state)
-    state.ripen_all()

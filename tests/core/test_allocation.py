@@ -17,6 +17,7 @@ from evsched.core.engine import Engine
 from evsched.core.workloads import Allocation
 from evsched.core.yunikorn import waiting
 from evsched.core.yunikorn.allocation import within_maximum
+from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.standing import Bin, Standing
 from evsched.core.yunikorn.waiting import WaitingOrder
 from tests.core import naive_allocation as naive
@@ -219,7 +220,7 @@ def test_binds_what_the_naive_one_binds_in_the_same_order(seed):
             for engine in (clever, plain):
                 engine.apply(event, time)
         if draw.random() < 0.1:
-            clever.state.order = clever.state.columns = None
+            clever.state.index = None
         proposals = [v.Proposal(input=inputs(draw, plain)) for _ in range(draw.choice((1, 2, 12)))]
         decide = draw.random() < 0.8
         events = clever.step(time, proposals, decide=decide)
@@ -227,11 +228,12 @@ def test_binds_what_the_naive_one_binds_in_the_same_order(seed):
         expected = allocate_naively(plain) if decide else []
         assert bound_and_paused(events) == expected
     assert clever.state.digest() == plain.state.digest()
-    if clever.state.order is not None:
+    order = index_of(clever.state).order
+    if order is not None:
         rebuilt = WaitingOrder(clever.state)
-        clever.state.order.settle()
+        order.settle()
         rebuilt.settle()
-        assert summary(clever.state.order) == summary(rebuilt)
+        assert summary(order) == summary(rebuilt)
 
 
 @examples(100)
@@ -255,7 +257,7 @@ def test_how_often_marks_are_swept_changes_no_decision(seed):
             for engine in (swept, kept):
                 if event is not None:
                     engine.apply(event, time)
-                order = engine.state.order
+                order = index_of(engine.state).order
                 if isinstance(order, WaitingOrder):
                     order._sweep_at = 1 if engine is swept else LARGE
             assert swept.step(time, proposals, decide=decide) == kept.step(
@@ -402,11 +404,11 @@ def test_who_comes_and_goes_while_nobody_waits_is_forgotten(monkeypatch):
     monkeypatch.setattr(waiting, "FEWEST_SWEPT", 64)
     engine = cluster(QueueSpec(name="a"), vcore=4)
     engine.step(START, [ask("first", vcore=1)])
-    order = engine.state.order
+    order = index_of(engine.state).order
     for number in range(500):
         gone = v.Proposal(input=v.AskWithdrawn(ask=f"t{number}"))
         engine.step(START + number, [ask(f"t{number}", vcore=9), gone])
-    assert engine.state.order is order
+    assert index_of(engine.state).order is order
     kept = [one for one in vars(order).values() if isinstance(one, list | dict) and len(one) > 150]
     assert not kept
 
@@ -415,7 +417,7 @@ def test_a_cycle_without_news_looks_at_nothing(monkeypatch):
     """When nothing changed that could help, no ask is tried again."""
     engine = cluster(QueueSpec(name="a"), vcore=1)
     engine.step(START, [ask(f"t{number}", vcore=2) for number in range(5)])
-    order = engine.state.order
+    order = index_of(engine.state).order
     monkeypatch.setattr(type(order), "first", lambda _: pytest.fail("the order was walked"))
     engine.step(START + 1)
     engine.step(START + 2, [v.Proposal(input=v.AskWithdrawn(ask="t0"))])

@@ -13,6 +13,7 @@ from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from evsched.core.workloads import Node
 from evsched.core.yunikorn.columns import FULL, NodeColumns, columns_of
+from evsched.core.yunikorn.index import index_of
 from tests.examples import examples
 
 START = 1_767_225_600_000
@@ -175,4 +176,4 @@ def test_heaps_follow_a_long_journal():
             run(engine, f"t{number}", node, vcore=1)
         if number % 500 == 0:
             assert columns.place(large) == scan(engine, {"vcore": 2})
-    assert isinstance(engine.state.columns, NodeColumns)
+    assert isinstance(index_of(engine.state).columns, NodeColumns)

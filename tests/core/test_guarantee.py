@@ -70,7 +70,7 @@ def test_dropping_the_index_changes_no_decision(inputs):
         if ask.required_node is not None:
             continue
         kept = guarantee.find_plan(state, named("default", RULES[1]), ask)
-        state.victims = None
+        state.index = None
         assert guarantee.find_plan(state, named("default", RULES[1]), ask) == kept
         restarted = snapshot.decode(snapshot.encode(state), state.time)
         assert (

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from events import vocabulary as v
 from events.configuration import LimitSpec, QueueSpec, YunikornSpec
 from evsched.core.yunikorn import limits
+from evsched.core.yunikorn.index import index_of
 from tests.core.quota_clusters import Cluster
 
 
@@ -205,7 +206,7 @@ def test_nothing_is_counted_while_nothing_is_limited():
     where = cluster()
     where.give(waiting("1", "x", "ann"))
     assert bound(where) == ["1"]
-    assert where.engine.state.limits is None
+    assert index_of(where.engine.state).limits is None
 
 
 def test_nobody_is_preempted_for_an_ask_over_a_limit():
@@ -280,16 +281,17 @@ def test_limits_are_kept_and_the_index_is_right(found, most, submitted):
         if ends and state.allocations:
             where.give(v.AllocationReleased(allocation=next(iter(state.allocations))))
         _check(state)
-        if state.limits is not None:
+        known = index_of(state).limits
+        if known is not None:
             fresh = limits.LimitIndex(state)
             used = {
                 key: {kind: n for kind, n in amounts.items() if n}
-                for key, amounts in state.limits._used.items()
+                for key, amounts in known._used.items()
             }
             assert {key: n for key, n in used.items() if n} == {
                 key: n for key, n in fresh._used.items() if n
             }
-            assert state.limits._running == fresh._running
+            assert known._running == fresh._running
         if restarts:
             where.restart()
 

@@ -8,6 +8,7 @@ from events import vocabulary as v
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core import snapshot
 from evsched.core.engine import Engine
+from evsched.core.yunikorn.index import index_of
 from tests.core.small import START, ask, engine, node, preemptions, queue, run_until, running, step
 
 TWO = {"application.unschedasks.backoff": "2"}
@@ -114,8 +115,8 @@ def test_without_the_property_nobody_is_paused():
     )
     assert pauses(events) == []
     assert cluster.next_due() is None
-    assert not cluster.state.order.crowded
-    assert not cluster.state.order.unsure
+    assert not index_of(cluster.state).order.crowded
+    assert not index_of(cluster.state).order.unsure
 
 
 def test_queues_below_inherit_number_and_delay():

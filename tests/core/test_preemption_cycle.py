@@ -8,6 +8,7 @@ from events import vocabulary as v
 from events.configuration import PaceSpec
 from evsched.core import snapshot
 from evsched.core.engine import Engine
+from evsched.core.yunikorn.index import index_of
 from tests.core.small import START, ask, engine, node, preemptions, queue, run_until, running, step
 
 DELAY = {"preemption.delay": "1s"}
@@ -57,7 +58,7 @@ def test_the_pace_limits_victims_and_the_next_cycle_goes_on():
     step(cluster, 0, *(ask(f"p{number}", "root.a", 2) for number in range(5)))
     by_second = [len(preemptions(run_until(cluster, 1000 * second))) for second in (1, 2, 3, 4)]
     assert by_second == [2, 2, 1, 0]
-    assert cluster.state.next_preemption(1000) is None
+    assert index_of(cluster.state).agenda.next_cycle(1000) is None
 
 
 def test_the_pace_limits_resources():

@@ -79,8 +79,8 @@ def take_out(state: State, application: Application, ask: Ask) -> None:
         del state.preemptions[name]
         if state.counting:
             tallies.claims(state, ask, -1)
-            if state.order is not None:
-                state.order.freed(application)
+            if state.index is not None:
+                state.index.freed(application)
     if name in state.reservations:
         unreserve(state, name)
 

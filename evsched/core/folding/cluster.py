@@ -31,7 +31,7 @@ def rules_adopted(state: State, event: v.RulesAdopted) -> None:
     if spec is not None and family_of(spec).by_quota:
         state.stirred = dict.fromkeys(state.root.children)
     # What an index has worked out may hold a reading of the former rules.
-    state.columns = state.order = state.victims = state.limits = None
+    state.index = None
 
 
 def node_registered(state: State, event: v.NodeRegistered) -> None:
@@ -45,9 +45,8 @@ def node_registered(state: State, event: v.NodeRegistered) -> None:
         node.capacity[index] = amount
         state.total[index] += amount
     state.nodes[event.node] = node
-    state.columns = None
-    if state.victims is not None:
-        state.victims.nodes_changed()
+    if state.index is not None:
+        state.index.nodes_changed()
     state.changed = True
 
 
@@ -78,9 +77,8 @@ def node_removed(state: State, event: v.NodeRemoved) -> None:
         state.lost[event.node] = node
     for index, amount in enumerate(node.capacity):
         state.total[index] -= amount
-    state.columns = None
-    if state.victims is not None:
-        state.victims.nodes_changed()
+    if state.index is not None:
+        state.index.nodes_changed()
     state.changed = True
 
 
@@ -99,8 +97,8 @@ def queue_removed(state: State, event: v.QueueRemoved) -> None:
     queue = state.queues.pop(event.queue)
     if queue.parent is not None:
         queue.parent.children.pop(queue.name, None)
-    if state.order is not None:
-        state.order.queue_removed(event.queue)
+    if state.index is not None:
+        state.index.queue_removed(event.queue)
 
 
 def stir(state: State, leaf: Queue) -> None:
@@ -110,8 +108,6 @@ def stir(state: State, leaf: Queue) -> None:
 
 
 def node_changed(state: State, node: Node) -> None:
-    """Tell the columns, where there are any, that a node changed."""
-    if state.columns is not None:
-        state.columns.node_changed(node)
-    if state.victims is not None:
-        state.victims.node_changed(node)
+    """Tell the index, where there is one, that a node changed."""
+    if state.index is not None:
+        state.index.node_changed(node)

@@ -21,19 +21,17 @@ def application_paused(state: State, event: v.ApplicationPaused) -> None:
         Timer(event.until, f"{PAUSE}:{event.application}", PAUSE, event.application, event.seq)
     )
     state.paused[event.application] = event.until
-    if state.order is not None:
-        state.order.paused(state.applications[event.application])
+    if state.index is not None:
+        state.index.paused(state.applications[event.application])
 
 
 def application_resumed(state: State, event: v.ApplicationResumed) -> None:
     """An application is looked at again; its asks have missed the preemption cycles that ran since."""
     end_pause(state, event.application)
     application = state.applications[event.application]
-    for ask in application.asks.values():
-        state.ripens(ask)
     state.changed = state.changed or any(name in state.tried for name in application.asks)
-    if state.order is not None:
-        state.order.paused(application)
+    if state.index is not None:
+        state.index.paused(application)
 
 
 def end_pause(state: State, application: str) -> None:

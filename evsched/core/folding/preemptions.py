@@ -46,7 +46,8 @@ def preemption_failed(state: State, event: v.PreemptionFailed) -> None:
     ask.failed = event.reason
     if event.until is not None:
         ask.patient_until = event.until
-        state.waits(ask)
+        if state.index is not None:
+            state.index.patient(ask)
 
 
 def eviction_repeated(state: State, event: v.EvictionRepeated) -> None:
@@ -70,8 +71,8 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
             q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, -1)
         allocation.told = allocation.attempts = allocation.told_by = 0
         allocation.victim_of = allocation.quota_of = ""
-        if state.victims is not None:
-            state.victims.changed(allocation)
+        if state.index is not None:
+            state.index.changed(allocation)
     if event.ask is not None and event.ask in state.preemptions:
         del state.preemptions[event.ask]
         ask = state.asks[event.ask]
@@ -81,11 +82,9 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
             unreserve(state, event.ask)
         if event.node_lost:
             ask.preempted = False
-            state.ripens(ask)
-            state.waits(ask)
-        if state.order is not None:
-            state.order.freed(state.applications[ask.application])
-            state.order.returned(ask)
+        if state.index is not None:
+            state.index.freed(state.applications[ask.application])
+            state.index.returned(ask)
     state.changed = True
 
 
@@ -147,9 +146,9 @@ def tell(
     for leaf, counts in leaves.items() if state.counting else ():
         for shape, count in counts.items():
             q.tell(state.queues[leaf], state.types.shapes[shape].pairs, count)
-    if state.victims is not None:
+    if state.index is not None:
         for allocation in allocations:
-            state.victims.changed(allocation)
+            state.index.changed(allocation)
     if told:
         state.leaving[seq] = dict.fromkeys(told)
         state.timers.arm(Timer(now + grace_ms(state), f"evict:{seq}", "evict", str(seq), seq))

@@ -5,8 +5,7 @@ that are on their way out already stand apart, and each part is sorted by priori
 its quota was reserved (latest first), then by uid; the id makes the order total. A search needs no
 sorting then: it merges the groups that use something contested.
 
-The index exists from the first search on and is told of every change
-(`evsched.core.indices.Victims`).
+It exists from the first search on and is told of every change (`evsched.core.kueue.index`).
 """
 
 from __future__ import annotations
@@ -14,13 +13,15 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
+from evsched.core.kueue.index import index_of
+
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from evsched.core.kueue.model import Quota
     from evsched.core.resources import Shape
     from evsched.core.state import State
-    from evsched.core.workloads import Allocation, Node
+    from evsched.core.workloads import Allocation
 
     Entry = tuple[int, int, str, str, Allocation]
     """(priority, -time of reservation, uid, id, workload): smaller goes first."""
@@ -107,12 +108,6 @@ class Candidates:
         self.removed(allocation)
         self.added(allocation)
 
-    def node_changed(self, node: Node) -> None:
-        """Nodes have no part in this."""
-
-    def nodes_changed(self) -> None:
-        """Nodes have no part in this."""
-
     def _group(self, allocation: Allocation) -> Group | None:
         quota = self._queues[allocation.queue].quota
         if quota is None:
@@ -142,8 +137,8 @@ def _take_out(group: Group, entry: Entry) -> None:
 
 def candidates_of(state: State) -> Candidates:
     """Return the index of a Kueue partition, built if this is its first use."""
-    found = state.victims
-    if not isinstance(found, Candidates):
-        found = Candidates(state)
-        state.victims = found
+    index = index_of(state)
+    found = index.candidates
+    if found is None:
+        found = index.candidates = Candidates(state)
     return found

@@ -1,6 +1,6 @@
 """Who waits in each ClusterQueue, best first: priority, then creation, then uid, then id (section 7).
 
-Built when a cycle first needs it and told of every change (`evsched.core.indices.Order`).
+Built when a cycle first needs it and told of every change (`evsched.core.kueue.index`).
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
+from evsched.core.kueue.index import index_of
 from evsched.core.kueue.stopping import held_local_queues
 
 if TYPE_CHECKING:
-    from evsched.core.queues import Application
     from evsched.core.state import State
     from evsched.core.workloads import Ask
 
@@ -59,26 +59,11 @@ class Waiting:
             del self.queues[ask.queue]
         self.new.pop(ask.id, None)
 
-    def returned(self, ask: Ask) -> None:
-        """An ask that was in flight never lost its place."""
-
-    def paused(self, application: Application) -> None:
-        """Nobody is paused here."""
-
-    def used(self, application: Application) -> None:
-        """Usage has no part in this order."""
-
-    def freed(self, application: Application) -> None:
-        """Usage has no part in this order."""
-
-    def queue_removed(self, path: str) -> None:
-        """A queue without asks is not here."""
-
 
 def waiting_of(state: State) -> Waiting:
     """Return the index of a Kueue partition, built if this is its first use."""
-    found = state.order
-    if not isinstance(found, Waiting):
-        found = Waiting(state)
-        state.order = found
+    index = index_of(state)
+    found = index.waiting
+    if found is None:
+        found = index.waiting = Waiting(state)
     return found

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from events import vocabulary as v
 from evsched.core.yunikorn import limits
 from evsched.core.yunikorn.columns import FEW, NodeColumns, columns_of
+from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:
@@ -76,9 +77,10 @@ def allocate(step: Step) -> None:
 
 def order_of(state: State, columns: NodeColumns) -> WaitingOrder:
     """Return the order of a state, built when it is not there, and brought up to the capacity and nodes of now."""
-    order = state.order
+    index = index_of(state)
+    order = index.order
     if not isinstance(order, WaitingOrder):
-        order = state.order = WaitingOrder(state)
+        order = index.order = WaitingOrder(state)
     if order.total != state.total:
         order.rescale()
     if order.columns is not columns:

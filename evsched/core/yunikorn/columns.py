@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from events.configuration import YunikornSpec
+from evsched.core.yunikorn.index import index_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +73,7 @@ class NodeHeap:
 
 
 class NodeColumns:
-    """Free space and scores of all nodes of one state (protocol `evsched.core.indices.Columns`).
+    """Free space and scores of all nodes of one state (protocol `evsched.core.yunikorn.index.Columns`).
 
     Attributes:
         names: Of the nodes, sorted; the row of a node is its place here.
@@ -275,7 +276,8 @@ def _rest(node: Node) -> list[int]:
 
 def columns_of(state: State) -> NodeColumns:
     """Return the columns of a state, built when they are not there."""
-    columns = state.columns
+    index = index_of(state)
+    columns = index.columns
     if not isinstance(columns, NodeColumns):
-        columns = state.columns = NodeColumns(state)
+        columns = index.columns = NodeColumns(state)
     return columns

@@ -11,6 +11,7 @@ from evsched.core.quota import enforcement as quota
 from evsched.core.refusals import Rejection
 from evsched.core.timers import PAUSE
 from evsched.core.yunikorn import allocation, application_placement, pauses, preemption, tree
+from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.queue_rules import queue_problems, resource_types
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class YunikornFamily:
         spec = state.configuration
         if not isinstance(spec, YunikornSpec) or not spec.preemption_enabled:
             return None
-        return state.next_preemption(spec.pace.interval_ms)
+        return index_of(state).agenda.next_cycle(spec.pace.interval_ms)
 
     def cycle(self, step: Step) -> None:
         """Run a preemption cycle; it begins with what allocation can do, so that nobody is preempted for want of a try."""

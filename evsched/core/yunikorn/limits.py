@@ -29,6 +29,7 @@ from events.configuration import LimitSpec
 from evsched.core.queues import Application, Queue
 from evsched.core.resources import Pairs
 from evsched.core.state import State
+from evsched.core.yunikorn import index as yunikorn_index
 
 EVERYBODY = "*"
 
@@ -73,7 +74,7 @@ class Blocked(NamedTuple):
 
 
 class LimitIndex:
-    """What runs, by what it counts against (protocol `evsched.core.indices.Limits`)."""
+    """What runs, by what it counts against (protocol `evsched.core.yunikorn.index.Limits`)."""
 
     def __init__(self, state: State) -> None:
         """Count everything that runs."""
@@ -162,9 +163,10 @@ def _of(queue: Queue, kind: str, names: Iterable[str]) -> Iterator[Held]:
 
 def index_of(state: State) -> LimitIndex:
     """Return the index of a state, built when it is not there."""
-    index = state.limits
+    known = yunikorn_index.index_of(state)
+    index = known.limits
     if not isinstance(index, LimitIndex):
-        index = state.limits = LimitIndex(state)
+        index = known.limits = LimitIndex(state)
     return index
 
 

@@ -27,6 +27,8 @@ from events import vocabulary as v
 from events.bounds import MAX_MOMENT
 from events.configuration import YunikornSpec
 from evsched.core.yunikorn import allocation
+from evsched.core.yunikorn.agenda import owes_turn
+from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 def allocate(step: Step) -> None:
     """Bind what fits, then pause whom that leaves with too much, until nobody is left: in their place others may be looked at."""
     allocation.allocate(step)
-    order = step.state.order
+    order = index_of(step.state).order
     while (
         isinstance(order, WaitingOrder) and (order.crowded or order.unsure) and _pause(step, order)
     ):
@@ -95,4 +97,6 @@ def _owed(state: State, application: Application) -> bool:
     """Tell whether a preemption cycle is due in which an ask of an application has a turn."""
     spec = state.configuration
     assert isinstance(spec, YunikornSpec)
-    return spec.preemption_enabled and any(map(state.owes_turn, application.asks.values()))
+    return spec.preemption_enabled and any(
+        owes_turn(state, ask) for ask in application.asks.values()
+    )

@@ -20,6 +20,7 @@ from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.workloads import Allocation, Node
 from evsched.core.yunikorn.cost import Cost
+from evsched.core.yunikorn.index import index_of
 
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -283,9 +284,10 @@ def _spread(values: Longs, places: Longs, size: int) -> Longs:
 
 def of(state: State, cost: Cost) -> VictimIndex:
     """Return the index of a state, built if there is none for this cost, and up to date."""
-    index = state.victims
+    known = index_of(state)
+    index = known.victims
     if not isinstance(index, VictimIndex) or index.cost is not cost:
-        index = state.victims = VictimIndex(state, cost)
+        index = known.victims = VictimIndex(state, cost)
         return index
     index.refresh()
     return index

@@ -33,10 +33,10 @@ from evsched.core.yunikorn.ordering import application_key, ask_key, denominator
 from evsched.core.yunikorn.standing import Bin, Demand, Group, Line, Standing, shift
 
 if TYPE_CHECKING:
-    from evsched.core.indices import Columns
     from evsched.core.queues import Application, Queue
     from evsched.core.state import State
     from evsched.core.workloads import Ask
+    from evsched.core.yunikorn.index import Columns
 
 
 FEWEST_SWEPT = 4096
@@ -44,7 +44,7 @@ FEWEST_SWEPT = 4096
 
 
 class WaitingOrder(Openings):
-    """The incremental order of one state (protocol `evsched.core.indices.Order`).
+    """The incremental order of one state (protocol `evsched.core.yunikorn.index.Order`).
 
     Attributes:
         stirred: Whether anything happened since `settled` that could let an ask be bound.

@@ -137,7 +137,7 @@ class AgeFamily:
             if node is not None:
                 step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=node)
             elif step.tracer is not None:
-                step.tracer.note(ask.id, "node-short", nodes=tuple(names))
+                step.tracer.note(ask.id, "no-node")
 
     @staticmethod
     def _age(state):

@@ -10,6 +10,7 @@ from events import vocabulary as v
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.kueue.candidates import entry_of, is_leaving
+from evsched.core.kueue.index import index_of
 from evsched.core.kueue.model import quota_of
 from evsched.core.rules import NEWEST
 from tests.core.kueue.cohorts import START, configuration, random_limits
@@ -90,12 +91,13 @@ def check_books(engine: Engine) -> None:
                 listed = quota in quota.top.borrowers.get(index, {})
                 assert listed is (quota.usage.get(index, 0) > quota.nominal.get(index, 0))
     assert set(state.tried) <= set(state.asks)
-    if state.victims is not None:
+    candidates = index_of(state).candidates
+    if candidates is not None:
         listed = [
             (entry[3], leaving)
             for queue in state.queues.values()
             if queue.quota is not None
-            for group in state.victims.groups(queue.quota)
+            for group in candidates.groups(queue.quota)
             for leaving, entries in ((True, group.leaving), (False, group.staying))
             for entry in entries
             if entries == sorted(entries)
@@ -129,7 +131,7 @@ def run(
         if restart and chance.random() < 0.3:
             engine = Engine(snapshot.decode(snapshot.encode(engine.state), now))
         if forget and chance.random() < 0.3:
-            engine.state.order = engine.state.victims = None
+            engine.state.index = None
         inputs = step_of(dice, engine, number)
         now += dice.choice([0, 1, 1000, 40_000])
     return frames, engine.state.digest(), engine
