@@ -13,6 +13,9 @@ reader decides by the same rules, so all of them see the same history:
 4. Everything else must follow exactly: log_id, number, hash of the frame before, time, ``seq``.
    What does not is a damaged log, and the reader stops there.
 
+``inbox_next`` counts in the inbox that the log names, and never goes back there. Only an
+InboxAttached, alone in its step, begins another count.
+
 A step that was cut into several frames counts when its last frame is there. When a fence comes
 first, its beginning is forgotten: those frames stay in the chain (the next one carries the hash of
 the last of them), but their events never happened.
@@ -40,7 +43,7 @@ from events.frame import (
     unknown_event,
 )
 from events.proof import proved
-from events.vocabulary import AnyEvent, LeaderStarted
+from events.vocabulary import AnyEvent, InboxAttached, LeaderStarted
 
 FRAGMENT_CHARACTERS = 80_000
 """Characters of one fragment: a character takes at most six bytes in JSON, so a fragment always fits into a frame."""
@@ -59,6 +62,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         time: Of the last frame; no later frame may be earlier.
         next_seq: ``seq`` of the next event.
         inbox_next: Position of the next proposal to read.
+        inbox: Id of the inbox in which it counts; empty when the log does not name it.
     """
 
     log_id: str = ""
@@ -70,6 +74,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     time: int = 0
     next_seq: int = 1
     inbox_next: int = 0
+    inbox: str = ""
 
 
 START = Head()
@@ -128,6 +133,14 @@ def is_fence(frame: Frame) -> bool:
         and event.term == frame.term
         and event.leader == frame.leader
     )
+
+
+def attachment(frame: Frame) -> InboxAttached | None:
+    """Return the InboxAttached that is all this frame holds; None for any other frame."""
+    if len(frame.events) != 1 or not frame.last:
+        return None
+    event = frame.events[0]
+    return event if isinstance(event, InboxAttached) else None
 
 
 class ChainReader:
@@ -209,8 +222,11 @@ class ChainReader:
             self.last_ignored = Ignored(position, frame.term, frame.leader, void)
             return None
         self._follows(frame, position)
+        inbox = self.tip.inbox
         if frame.term > self.tip.term:
-            self._begin_term(frame, position)
+            inbox = self._begin_term(frame, position) or inbox
+        elif (attached := attachment(frame)) is not None:
+            inbox = attached.inbox
         next_seq = self._collect(frame, position)
         self.tip = Head(
             log_id=frame.log_id,
@@ -222,6 +238,7 @@ class ChainReader:
             time=frame.time,
             next_seq=next_seq,
             inbox_next=frame.inbox_next,
+            inbox=inbox,
         )
         return self._complete(frame) if frame.last else None
 
@@ -267,14 +284,23 @@ class ChainReader:
             raise LogDamaged(
                 position, f"frame {frame.frame}: time {frame.time} found after time {tip.time}"
             )
-        if frame.inbox_next < self._head.inbox_next:
+        attached = attachment(frame)
+        if attached is not None and attached.position != frame.inbox_next:
+            raise LogDamaged(
+                position,
+                f"frame {frame.frame}: inbox_next {frame.inbox_next}, its InboxAttached says {attached.position}",
+            )
+        if attached is None and frame.inbox_next < self._head.inbox_next:
             raise LogDamaged(
                 position,
                 f"frame {frame.frame}: inbox_next went back from {self._head.inbox_next} to {frame.inbox_next}",
             )
 
-    def _begin_term(self, frame: Frame, position: int) -> None:
-        """Take the fence of a new term: the beginning of a step that nobody can finish any more is forgotten (rule 1)."""
+    def _begin_term(self, frame: Frame, position: int) -> str:
+        """Take the fence of a new term and return the inbox that it names.
+
+        The beginning of a step that nobody can finish any more is forgotten (rule 1).
+        """
         if not frame.log_id or not frame.leader or not is_fence(frame):
             raise LogDamaged(
                 position,
@@ -285,10 +311,17 @@ class ChainReader:
                 position,
                 f"frame {frame.frame}: inbox_next {frame.inbox_next} in a fence, expected {self._head.inbox_next}",
             )
-        first = frame.events[0]
-        self.release = first.release if isinstance(first, LeaderStarted) else ""
+        # A fence holds one LeaderStarted and nothing else.
+        started: LeaderStarted = frame.events[0]  # type: ignore[assignment]
+        self.release = started.release
+        if started.inbox and self.tip.inbox not in ("", started.inbox):
+            raise LogDamaged(
+                position,
+                f"frame {frame.frame}: its leader reads inbox {started.inbox}, the log {self.tip.inbox}",
+            )
         self._parts, self._events, self._text = [], [], []
         self.tip = msgspec.structs.replace(self.tip, next_seq=self._head.next_seq)
+        return started.inbox
 
     def _collect(self, frame: Frame, position: int) -> int:
         """Put the frame's events to the step that is being read and return the ``seq`` that comes next."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from events.bounds import Count, Moment, Name, Position, Sum, Version
 from events.inputs import AnyInput, Event, PodSet
@@ -31,6 +33,8 @@ class LeaderStarted(Event, frozen=True, kw_only=True):
         rules: Version of the rules in force when the term began.
         record: Version of the record that digests cover under these rules.
         release: Of the leader's evsched, for people; empty: not named.
+        inbox: Id of the inbox in which ``inbox_next`` counts; empty: the leader was of a release
+            that did not name it, and it is the same as before.
     """
 
     term: Count
@@ -39,6 +43,21 @@ class LeaderStarted(Event, frozen=True, kw_only=True):
     rules: Version = 1
     record: Version = 1
     release: str = ""
+    inbox: str = ""
+
+
+class InboxAttached(Event, frozen=True, kw_only=True):
+    """From here on the log reads another inbox, or the same one from another position; it stands alone in its step.
+
+    Attributes:
+        inbox: Id of the inbox.
+        position: Of the first proposal that is read from it; the frame's ``inbox_next``.
+        replaces: Id of the inbox that was read before; empty when the log did not name it.
+    """
+
+    inbox: Annotated[str, Meta(min_length=1, max_length=253)]
+    position: Annotated[int, Meta(ge=0)]
+    replaces: str = ""
 
 
 class InputRejected(Event, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@
     ├── ConfigurationError        who set the broker, the log or the rights up
     │   ├── StreamMissing
     │   ├── TopicMisconfigured
-    │   └── AccessDenied
+    │   ├── AccessDenied
+    │   └── InboxDetached
     ├── LogDamaged                the log itself: it was altered, cut, mixed up or replaced
     │   ├── PositionLost
     │   └── StateDiffers
@@ -161,6 +162,21 @@ class AccessDenied(ConfigurationError):
     def __init__(self, name: str, reason: str) -> None:
         self.name, self.reason = name, reason
         super().__init__(f"stream {name}: access denied: {reason}")
+
+
+class InboxDetached(ConfigurationError):
+    """The inbox is not the one that the log reads, or not whole any more; nothing of it is read, and nothing passed over.
+
+    Attributes:
+        name: The inbox.
+        reason: What was found and what was expected.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(
+            f"inbox {name}: {reason} (`evsched log attach-inbox` lets the log read the inbox that is there)"
+        )
 
 
 class LogDamaged(StreamError):

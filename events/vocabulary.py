@@ -22,6 +22,7 @@ from events.decisions import (
     CheckpointRecorded,
     CycleStarted,
     EvictionRepeated,
+    InboxAttached,
     InputRejected,
     LeaderStarted,
     NodeReserved,
@@ -60,6 +61,7 @@ from events.inputs import (
 AnyEvent = (
     AnyInput
     | LeaderStarted
+    | InboxAttached
     | InputRejected
     | QueueCreated
     | QueueRemoved
@@ -120,6 +122,7 @@ __all__ = [
     "Event",
     "EvictionRefused",
     "EvictionRepeated",
+    "InboxAttached",
     "Input",
     "InputRejected",
     "LeaderStarted",

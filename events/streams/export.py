@@ -9,7 +9,8 @@ An import that dies leaves a beginning of the file in its target. So the target 
 it came: as long as it holds what the file does, record for record, importing goes on behind it;
 whatever else it holds is refused before anything is written. An append of which nobody knows the
 outcome ends the import, and the next one reads what became of it. Positions are no identity: a
-broker may leave holes.
+broker may leave holes. What follows the whole file may be terms without a step and attachments of an
+inbox: an import leaves one, so that the log can be led where it is now.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 import zstandard
 
+from events.chain import attachment, is_fence
 from events.errors import (
     AccessDenied,
     LogDamaged,
@@ -34,7 +36,7 @@ from events.errors import (
     StreamMissing,
     TargetDiffers,
 )
-from events.frame import UNREADABLE, decode_header, frame_hash
+from events.frame import UNREADABLE, decode_frame, decode_header, frame_hash
 from events.streams import private_files
 from events.streams.protocols import BEFORE_FIRST, EventLog, Heartbeat, Record
 
@@ -137,19 +139,33 @@ async def import_log(path: Path, log: EventLog) -> Imported:
 
 
 async def _compare(log: EventLog, lines: AsyncGenerator[Record, None]) -> tuple[int, int]:
-    """Return how many records the log holds and the position of the last; so many lines were read, and are the same."""
-    count, last = 0, BEFORE_FIRST
+    """Return how many records of the file the log holds, and the position of the last of them.
+
+    So many lines were read, and are the same.
+    """
+    count, number, last = 0, 0, BEFORE_FIRST
     async with aclosing(_records(log)) as records:
         async for record in records:
-            count += 1
+            number += 1
             line = await anext(lines, None)
+            if line is None and count and _is_note(record.data):
+                continue
             if line is None or line.data != record.data:
                 expected = "" if line is None else frame_hash(line.data)
                 raise TargetDiffers(
-                    log.name, count, record.position, frame_hash(record.data), expected
+                    log.name, number, record.position, frame_hash(record.data), expected
                 )
-            last = record.position
+            count, last = number, record.position
     return count, last
+
+
+def _is_note(data: bytes) -> bool:
+    """Tell whether a record begins a term or attaches an inbox, and does nothing else."""
+    try:
+        frame = decode_frame(data)
+    except UNREADABLE:
+        return False
+    return is_fence(frame) or attachment(frame) is not None
 
 
 async def _must_follow(log: EventLog, last: int, position: int, number: int) -> None:

@@ -218,6 +218,11 @@ class KafkaInbox:
         await self._once_there()
         return await self._reader.end()
 
+    async def identity(self) -> str:
+        """See `Inbox.identity`; the id that Kafka gave the topic."""
+        await self._once_there()
+        return await self._reader.identity()
+
     async def _once_there(self) -> None:
         # A producer may have no right to see a topic's settings, so here it only has to exist.
         if not self._exists:

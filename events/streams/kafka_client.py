@@ -38,6 +38,7 @@ from events.streams.kafka_access import (
     said,
     to_its_end,
 )
+from events.streams.kafka_identity import topic_id
 
 __all__ = ["Message", "PartitionEnd", "PartitionReader", "PartitionWriter"]
 
@@ -231,6 +232,15 @@ class PartitionEnd(_Consuming):
         consumer = await self._started()
         return int((await consumer.end_offsets([self._place]))[self._place])
 
+    async def identity(self) -> str:
+        """Return the id of the topic, which one that is made again under its name does not have."""
+        async with self._busy:
+            return await self._guarded(self._ask_identity(), self._access.timeout, 0)
+
+    async def _ask_identity(self) -> str:
+        client: AIOKafkaClient = (await self._started())._client  # noqa: SLF001 - no public method tells it
+        return await topic_id(client, self._place)
+
 
 class PartitionReader(_Consuming):
     """Reads one partition from any position on."""
@@ -243,6 +253,10 @@ class PartitionReader(_Consuming):
     async def end(self) -> int:
         """Return the position that the next record will have."""
         return await self._ends.end()
+
+    async def identity(self) -> str:
+        """Return the id of the topic."""
+        return await self._ends.identity()
 
     async def fetch(
         self, position: int, limit: int, wait_s: float

@@ -26,10 +26,14 @@ from events.errors import LeadershipLost, LogDamaged, PositionLost
 from events.frame import frame_hash
 from events.streams.protocols import EventLog, Heartbeat
 from events.streams.reading import accept_all, read_steps, record_at
-from events.vocabulary import AnyEvent, LeaderStarted
+from events.vocabulary import AnyEvent, InboxAttached, LeaderStarted
 
 LAST_WRITE_S = 2.0
 """How long a leader that is cancelled in the middle of a write waits for its end."""
+
+
+async def _as_named(head: Head) -> str:
+    return head.inbox
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +48,9 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         rules: Tells the versions of rules and record in force after what was applied so far; written
             into LeaderStarted.
         release: Of this evsched, for people; written into LeaderStarted.
+        inbox: Given the end of the log, returns the id of the inbox in which its ``inbox_next``
+            counts, or raises (`events.streams.attachment.must_read`); the one that the log names
+            for those who read none.
     """
 
     now: Callable[[], int]
@@ -53,6 +60,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 10
     rules: Callable[[], tuple[int, int]] = lambda: (1, 1)
     release: str = ""
+    inbox: Callable[[Head], Awaitable[str]] = _as_named
 
 
 class Leadership:
@@ -114,6 +122,7 @@ class Leadership:
                 rules=rules,
                 record=record,
                 release=world.release,
+                inbox=await world.inbox(reader.head),
             )
             sealed = fence(reader, started, log_id=world.new_id(), time=world.now())
             position = await _append(log, sealed)
@@ -187,7 +196,9 @@ class Leadership:
         head = self._reader.head
         if time < head.time:
             raise ValueError(f"step: time {time} is before {head.time} of the last one")
-        if inbox_next < head.inbox_next:
+        if inbox_next < head.inbox_next and not any(
+            isinstance(event, InboxAttached) for event in events
+        ):
             raise ValueError(
                 f"step: inbox_next {inbox_next} is before {head.inbox_next} of the last one"
             )

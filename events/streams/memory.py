@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncGenerator, Sequence
 
 from events.cloudevents import InboxRecord, proposals, read_proposal
@@ -13,17 +14,22 @@ from events.vocabulary import AnyInput, Proposal
 BATCH = 1000
 
 
+_made = itertools.count(1)
+
+
 class MemoryStore:
     """What one cluster partition keeps; those that share it see the same streams.
 
     Attributes:
         log: Records in order; the index is the position.
         inbox: The same for proposals.
+        inbox_id: Of the inbox; no other one of the process has it.
     """
 
     def __init__(self) -> None:
         self.log: list[bytes] = []
         self.inbox: list[InboxRecord] = []
+        self.inbox_id = f"memory-{next(_made)}"
         self.beat: Heartbeat | None = None
         self._changed = asyncio.Event()
 
@@ -152,6 +158,10 @@ class MemoryInbox:
     async def end(self) -> int:
         """See `Inbox.end`."""
         return len(self.store.inbox)
+
+    async def identity(self) -> str:
+        """See `Inbox.identity`."""
+        return self.store.inbox_id
 
     async def close(self) -> None:
         """Do nothing."""

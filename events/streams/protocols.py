@@ -163,6 +163,13 @@ class Inbox(Protocol):
     async def end(self) -> int:
         """Return the position that the next proposal will have at least."""
 
+    async def identity(self) -> str:
+        """Return the id that this inbox got when it was made, and no other has.
+
+        An inbox that was deleted and made again under its name has another one. Empty: it was made
+        by a release that gave none, and `EventLog.create` gives it one.
+        """
+
     async def close(self) -> None:
         """Let go of files and connections; may be called twice."""
 

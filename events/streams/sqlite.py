@@ -187,6 +187,13 @@ class SqliteInbox(_Stream):
         """See `Inbox.end`."""
         return int((await self._file.rows("inbox_end", self.partition))[0][0])
 
+    async def identity(self) -> str:
+        """See `Inbox.identity`; the inboxes of a file share one id, as its logs are the only ones that read them."""
+        if not await self._file.rows("identity_table"):
+            return ""
+        rows = await self._file.rows("identity")
+        return str(rows[0][0]) if rows else ""
+
 
 def _carried(sizes: Sequence[tuple[Any, ...]]) -> int:
     """Return how many records of these sizes are read at once: the first, and as many more as `BATCH_BYTES` hold."""

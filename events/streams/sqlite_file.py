@@ -422,7 +422,7 @@ async def _refuse_foreign(connection: aiosqlite.Connection, path: Path) -> None:
     )
     foreign = sorted(
         {name for (name,) in tables}
-        - {"log", "inbox", "heartbeat", "sqlite_sequence", "sqlite_stat1"}
+        - {"log", "inbox", "inbox_identity", "heartbeat", "sqlite_sequence", "sqlite_stat1"}
     )
     if foreign:
         raise TopicMisconfigured(

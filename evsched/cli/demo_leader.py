@@ -12,9 +12,11 @@ import asyncio
 import sys
 
 import msgspec
+from msgspec.structs import replace
 
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, Head, Step
 from events.streams import Leadership, Streams, open_streams
+from events.streams.attachment import must_read
 from evsched.core.engine import Engine
 from evsched.service.surroundings import surroundings
 
@@ -59,9 +61,11 @@ async def lead(streams: Streams, now: int) -> None:
         for event in step.events:
             engine.apply(event, step.time)
 
-    leadership = await Leadership.acquire(
-        streams.log, ChainReader(), apply, surroundings(ToldClock(now))
-    )
+    async def inbox(head: Head) -> str:
+        return await must_read(streams.inbox, head, engine.state.remembers)
+
+    world = replace(surroundings(ToldClock(now)), inbox=inbox)
+    leadership = await Leadership.acquire(streams.log, ChainReader(), apply, world)
     _answer(engine, leadership)
     for line in sys.stdin:
         time = leadership.stamp(int(line))

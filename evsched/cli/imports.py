@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from events.streams import Streams
+from events.streams.attachment import must_be_attached
 from events.vocabulary import AnyInput, ConfigurationApplied, Input
 from evsched.cli.answers import CommandError, emit, say, talk, tell
 from evsched.cli.logs import HERE, Where, steps_of, streams_of
@@ -80,6 +81,7 @@ async def openb(  # noqa: PLR0913 - the options of a command
     if apply_queues:
         timed.insert(0, Timed(0, _configuration(text)))
     async with streams_of(where, create=True) as streams:
+        await must_be_attached(streams)
         known = await proposed_already(streams)
         missing = [one for one in timed if one.input.proposal not in known]
         await _send(streams, missing)

@@ -10,12 +10,15 @@ import msgspec
 from cyclopts import Parameter
 
 from events.errors import AccessDenied, EnvironmentFault, OutcomeUnknown, StreamError
+from events.streams.attachment import Attached
+from events.streams.attachment import attach as attach_inbox
 from events.streams.export import SUFFIXES, ExportedLog, export_log, import_log
 from evsched.cli.answers import DONE, NO, UNREACHABLE, CommandError, emit, say, tell
 from evsched.cli.log import app
-from evsched.cli.logs import HERE, Where, as_command_error, log_of, streams_of
+from evsched.cli.logs import HERE, Where, as_command_error, inbox_fault, log_of, streams_of
 from evsched.cli.options import Json
 from evsched.cli.past import Known, end_of, meter
+from evsched.service.surroundings import SystemClock, surroundings
 from replays.checking.chain_check import Report, check_log
 from replays.checking.verify import verify_log
 from replays.history.anonymise import CannotAnonymise, NamelessLog
@@ -54,6 +57,8 @@ async def export(
     if not file.parent.is_dir():
         raise CommandError(f"{file}: the folder does not exist, expected one that does")
     async with log_of(where) as log:
+        if await log.end() == 0:
+            raise CommandError("log: is empty, so nothing was exported", NO)
         nameless = NamelessLog(History(log), uuid.uuid4().hex)
         try:
             count = await export_log(nameless if anonymise else log, file)  # type: ignore[arg-type] # all it uses is there
@@ -67,12 +72,15 @@ async def export(
 
 
 @app.command(name="import")
-async def import_(file: Path, /, *, where: Where = HERE) -> None:
+async def import_(file: Path, /, *, where: Where = HERE, attach: bool = True) -> None:
     """Write an exported log into a new one, byte for byte, after checking that all of the file holds together.
 
     Run it again when it was interrupted: it compares the records that are there already with the
     file and goes on behind them. A log that holds anything else is refused, and nothing is written
     to it.
+
+    The new log reads an inbox of its own from then on: an event says so, in a term of its own
+    behind the records of the file.
 
     **Example**
 
@@ -82,6 +90,8 @@ async def import_(file: Path, /, *, where: Where = HERE) -> None:
         file: As `log export` wrote it.
         where: Which log; empty, or with a beginning of the file. Nobody else may write to it
             meanwhile.
+        attach: Attach the inbox; without it the log is a mere copy, which nobody leads before
+            `evsched log attach-inbox`.
     """
     if not file.exists():  # noqa: ASYNC240 - before anything runs beside it
         raise CommandError(f"{file}: No such file or directory")
@@ -93,9 +103,12 @@ async def import_(file: Path, /, *, where: Where = HERE) -> None:
         report = await check_log(ExportedLog(file))
     except StreamError as error:
         raise as_command_error(error) from error
+    if not report.frames:
+        raise CommandError(f"{file}: holds no record, expected those of a log")
     async with streams_of(where, create=True) as streams:
         try:
             done = await import_log(file, streams.log)
+            attached = await attach_inbox(streams, surroundings(SystemClock())) if attach else None
         except (EnvironmentFault, OutcomeUnknown) as error:
             raise CommandError(
                 f"{error} (run it again and it goes on where it was)", UNREACHABLE
@@ -105,6 +118,47 @@ async def import_(file: Path, /, *, where: Where = HERE) -> None:
             f"{'all ' if done.there == done.records else ''}{done.there} records were there already"
         )
     say(f"{streams.log.name}: {done.records} records, frame {report.frames}, hash {report.hash}")
+    if attached is not None:
+        _say_attached(streams.inbox.name, attached)
+
+
+@app.command(name="attach-inbox")
+async def attach_inbox_(
+    *,
+    where: Where = HERE,
+    position: Annotated[int | None, Parameter(name="--from")] = None,
+    json: Json = False,
+) -> None:
+    """Let a log read the inbox that is there, when it read another one before: after a restore, or when the topic was made again.
+
+    An event in the log says so, and ends the term of whoever leads. Proposals in the old inbox
+    that were not read yet are not in the new one: whoever proposed them has to do it again. A
+    proposal that was answered before is recognised by its id.
+
+    **Example**
+
+    `evsched log attach-inbox --log kafka://localhost:9092/cluster`
+
+    Args:
+        where: Which log.
+        position: Position of the first proposal to be read. By default nothing is passed over: from
+            the first one on, or where the log stopped reading this inbox.
+        json: One document: the inbox, the position, the inbox before, whether anything changed.
+    """
+    async with streams_of(where, create=where.url.startswith("sqlite:")) as streams:
+        found = await attach_inbox(streams, surroundings(SystemClock()), position)
+    if json:
+        emit(found._asdict())
+    else:
+        _say_attached(streams.inbox.name, found)
+
+
+def _say_attached(name: str, found: Attached) -> None:
+    before = f", in place of inbox {found.replaces}" if found.replaces else ""
+    say(
+        f"inbox {name}: {found.inbox} is read from position {found.position} on"
+        + (before if found.changed else ", as before")
+    )
 
 
 @app.command
@@ -117,7 +171,8 @@ async def check(
 ) -> int:
     """Check that a log holds together: hashes, numbers, terms, digests, and what its leader last knew of it.
 
-    Exits 3 when it does not, and says where.
+    Exits 3 when it does not, and says where. It also tells when the inbox that is there is not the
+    one that the log reads.
 
     **Example**
 
@@ -136,15 +191,20 @@ async def check(
         difference = (await verify_log(History(log))).difference if decide else None
     if not report.frames:
         raise CommandError("log: is empty, so nothing was checked", NO)
+    detached = await inbox_fault(where, report.inbox, report.inbox_next)
     if json:
         emit(
             msgspec.to_builtins(report)
             | {"difference": None if difference is None else difference.seq}
+            | {"detached": detached}
         )
     else:
         _show(report)
     if difference is not None:
         say(f"event {difference.seq}: deciding again gives something else, see `evsched verify`")
+    if detached:
+        # The log is whole all the same; it is its leader that refuses to go on.
+        say(detached)
     return DONE if difference is None else NO
 
 
@@ -160,4 +220,11 @@ def _show(report: Report) -> None:
     )
     for void in report.voids:
         tell(f"  at position {void.position}: {void.reason}")
+    for change in report.attachments:
+        tell(
+            f"inbox {change.inbox} is read from position {change.position} on since event {change.seq}"
+        )
+    tell(
+        f"the next proposal is read at position {report.inbox_next} of inbox {report.inbox or 'without id'}"
+    )
     tell(f"frame {report.frames} has hash {report.hash}, the state has digest {report.digest}")

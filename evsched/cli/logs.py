@@ -13,9 +13,19 @@ from urllib.parse import quote
 
 from cyclopts import Group, Parameter
 
-from events.chain import ChainReader, Step
-from events.errors import CallerError, StateDiffers, StreamError, StreamMissing, UnknownScheme
+from events.chain import ChainReader, Head, Step
+from events.errors import (
+    AccessDenied,
+    CallerError,
+    InboxDetached,
+    StateDiffers,
+    StreamError,
+    StreamMissing,
+    UnknownScheme,
+)
 from events.streams import EventLog, Streams, open_log, open_streams, private_files
+from events.streams.attachment import must_read
+from events.streams.export import SUFFIXES
 from events.streams.reading import read_steps
 from events.streams.security import KafkaSecurity
 from evsched.cli.answers import MISUSE, UNREACHABLE, CommandError
@@ -183,6 +193,27 @@ async def log_of(where: Where) -> AsyncIterator[EventLog]:
             await found.close()
     except StreamError as error:
         raise as_command_error(error) from error
+
+
+async def inbox_fault(where: Where, inbox: str, inbox_next: int) -> str:
+    """Return what is wrong with the inbox of a log, an empty text when nothing is, or when it cannot be seen.
+
+    Args:
+        where: Which log; an exported one has no inbox.
+        inbox: Id of the inbox that the log reads; empty when it does not name it.
+        inbox_next: Position of the next proposal to read.
+    """
+    if where.url.endswith(SUFFIXES):
+        return ""
+    try:
+        async with open_streams(where.url, where.partition, where.security) as streams:
+            # An auditor's word on the last answer would need the state; the leader asks for it.
+            await must_read(streams.inbox, Head(inbox=inbox, inbox_next=inbox_next), lambda _: True)
+    except (InboxDetached, StreamMissing) as error:
+        return str(error)
+    except AccessDenied:
+        return ""
+    return ""
 
 
 async def steps_of(log: EventLog, reader: ChainReader | None = None) -> AsyncIterator[Step]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from events.chain import ChainReader
 from events.streams import EventLog
+from events.streams.attachment import must_be_attached
 from events.streams.reading import follow_steps, read_steps
 from events.vocabulary import AnyEvent, AnyInput, InputRejected
 from evsched.cli.answers import say
@@ -36,6 +37,7 @@ async def propose(
         wait: Whether to wait until a leader has answered all of them.
     """
     async with streams_of(where, create=True) as streams:
+        await must_be_attached(streams)
         reader = ChainReader()
         missing = {proposed.proposal for proposed in inputs}
         before: dict[str, str] = {}

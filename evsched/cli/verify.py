@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from events.vocabulary import AnyEvent
 from evsched.cli.answers import DONE, NO, UNREACHABLE, emit, paper, say, say_error, tell
 from evsched.cli.cells import table
-from evsched.cli.logs import HERE, Where
+from evsched.cli.logs import HERE, Where, inbox_fault
 from evsched.cli.options import Json
 from evsched.cli.past import Known, MomentText, Snapshots, end_of, history_of, meter, moment_of
 from replays.checking.verify import Difference, Outcome, verify_log
@@ -60,6 +60,9 @@ async def verify(
     if outcome.damage is not None:
         say_error(str(outcome.damage))
         return UNREACHABLE
+    if detached := await inbox_fault(where, outcome.head.inbox, outcome.head.inbox_next):
+        # The decisions are not in question: the exit code stays that of the comparison.
+        say(detached)
     if not outcome.head.frame:
         say_error("log: is empty, so nothing was verified")
         return NO

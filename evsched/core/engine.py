@@ -83,20 +83,44 @@ class Engine:
         return Step(self.state, time, apply, self.tracer)
 
     def lead(
-        self, time: int, term: int, leader: str, checkpoint_every: int = 100_000, release: str = ""
+        self, time: int, term: int, leader: str, checkpoint_every: int = 100_000
     ) -> tuple[v.AnyEvent, ...]:
         """Begin a term: return the events of its fence frame."""
+        started = v.LeaderStarted(term=term, leader=leader, checkpoint_every=checkpoint_every)
+        return self.begin_term(time, started)
+
+    def begin_term(self, time: int, started: v.LeaderStarted) -> tuple[v.AnyEvent, ...]:
+        """Begin a term and return the events of its fence frame.
+
+        Args:
+            time: Milliseconds since the epoch.
+            started: What the shell knows of the term. Its number in the log and the versions in
+                force are given here.
+        """
         step = self.begin(time)
         rules = self.state.rules
         step.emit(
             v.LeaderStarted,
             cause=0,
-            term=term,
-            leader=leader,
-            checkpoint_every=checkpoint_every,
+            term=started.term,
+            leader=started.leader,
+            checkpoint_every=started.checkpoint_every,
             rules=rules.version,
             record=rules.record,
-            release=release,
+            release=started.release,
+            inbox=started.inbox,
+        )
+        return tuple(step.events)
+
+    def attach(self, time: int, attached: v.InboxAttached) -> tuple[v.AnyEvent, ...]:
+        """Take note of another inbox and return the events of its frame. The state stays as it is."""
+        step = self.begin(time)
+        step.emit(
+            v.InboxAttached,
+            cause=0,
+            inbox=attached.inbox,
+            position=attached.position,
+            replaces=attached.replaces,
         )
         return tuple(step.events)
 

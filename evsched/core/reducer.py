@@ -60,8 +60,11 @@ def _leader_started(state: State, event: v.LeaderStarted) -> None:
     state.checkpoint_every = event.checkpoint_every
 
 
-def _nothing(state: State, event: v.InputRejected | v.EvictionRefused) -> None:
-    """Leave the state as it is: a refused eviction is repeated when its grace timer fires."""
+def _nothing(state: State, event: v.InputRejected | v.EvictionRefused | v.InboxAttached) -> None:
+    """Leave the state as it is.
+
+    A refused eviction is repeated when its grace timer fires. The inbox is the chain's matter.
+    """
 
 
 def _cycle_started(state: State, event: v.CycleStarted) -> None:
@@ -92,6 +95,7 @@ _APPLY: dict[type, Callable[[State, Any], None]] = {
     v.ReservationRestored: reservations.reserved,
     v.RulesAdopted: cluster.rules_adopted,
     v.LeaderStarted: _leader_started,
+    v.InboxAttached: _nothing,
     v.InputRejected: _nothing,
     v.QueueCreated: cluster.queue_created,
     v.QueueRemoved: cluster.queue_removed,

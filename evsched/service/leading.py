@@ -19,7 +19,13 @@ from functools import partial
 import structlog
 from msgspec import Struct
 
-from events.errors import LeadershipLost, StreamError
+from events.errors import (
+    EnvironmentFault,
+    InboxDetached,
+    LeadershipLost,
+    PositionLost,
+    StreamError,
+)
 from events.streams.leadership import Leadership
 from events.streams.protocols import Streams
 from events.vocabulary import AnyEvent, Proposal
@@ -121,9 +127,7 @@ class Term:
         """Take one step, or wait for a reason to; return whether there was none."""
         head = self._leadership.head
         catching_up = head.inbox_next < self._backlog_end
-        proposals = await self._streams.inbox.read(
-            head.inbox_next, self._batch, 0.0 if catching_up else self._wait()
-        )
+        proposals = await self._read_on(head.inbox_next, 0.0 if catching_up else self._wait())
         if catching_up and not proposals:
             # Positions without a record: the backlog ends here.
             self._backlog_end = head.inbox_next
@@ -137,6 +141,14 @@ class Term:
         self._fresh = self._fresh and not decide
         await self._step(now, proposals, inbox_next, decide=decide)
         return False
+
+    async def _read_on(self, position: int, wait_s: float) -> tuple[Proposal, ...]:
+        inbox = self._streams.inbox
+        try:
+            return await inbox.read(position, self._batch, wait_s)
+        except PositionLost as error:
+            # Not the log is damaged: the inbox lost its tail, or is another one by now.
+            raise InboxDetached(inbox.name, error.reason) from error
 
     async def _step(
         self, now: int, proposals: tuple[Proposal, ...], inbox_next: int, *, decide: bool
@@ -215,9 +227,21 @@ class Term:
                 and kept.number >= number
             ):
                 self._kept_at = asked
+            await self._must_be_the_same_inbox()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._pace.beat):
                     await self.over.wait()
+
+    async def _must_be_the_same_inbox(self) -> None:
+        """Raise InboxDetached when the inbox was deleted and made again: its positions mean something else then."""
+        inbox, named = self._streams.inbox, self._leadership.head.inbox
+        try:
+            found = await inbox.identity()
+        except EnvironmentFault:
+            # Reading the inbox tells soon enough whether it is there.
+            return
+        if found != named:
+            raise InboxDetached(inbox.name, f"is inbox {found}, the log reads inbox {named}")
 
     async def _give_beat(self, *, resigned: bool = False) -> int:
         beat = await self._leadership.heartbeat(

@@ -12,14 +12,16 @@ cluster partition.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Literal
 
 import structlog
 from msgspec.structs import replace
 
-from events.errors import LogDamaged, NotLeading, StateDiffers, StreamError
+from events.chain import Head
+from events.errors import InboxDetached, LogDamaged, NotLeading, StateDiffers, StreamError
+from events.streams.attachment import must_read
 from events.streams.leadership import Leadership
 from events.streams.protocols import Streams
 from evsched.core.engine import Engine
@@ -154,6 +156,12 @@ class Member:
             self._fail(error)
         except NotLeading as error:
             self._log.warning("term over", reason=str(error))
+        except InboxDetached as error:
+            # It stands by meanwhile: an administrator attaches the inbox, and this process sees it
+            # in the log.
+            self._log.error("inbox not attached", reason=str(error))
+            self.role = "starting"
+            await self._pause(self._pace.retry_most)
         except StreamError as error:
             self._retries += 1
             seconds = self._patience(self._retries)
@@ -275,10 +283,18 @@ class Member:
 
     # --------------------------------------------------------------------------------------- leader
 
+    def _inbox_of(self, warm: Warm) -> Callable[[Head], Awaitable[str]]:
+        """Return what names the inbox of the log for a new term, or refuses to lead with the one that is there."""
+
+        async def named(head: Head) -> str:
+            return await must_read(self._streams.inbox, head, warm.engine.state.remembers)
+
+        return named
+
     async def _lead(self, warm: Warm) -> None:
         """Open a term and lead until stopped, asked to resign, or overtaken."""
         self._led_by_other = False
-        world = replace(self._world, rules=warm.rules)
+        world = replace(self._world, rules=warm.rules, inbox=self._inbox_of(warm))
         leadership = await Leadership.acquire(self._streams.log, warm.reader, warm.apply, world)
         self._retries = 0
         self._term = term = Term(self._streams, warm, leadership, self._clock, self._pace)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events.chain import ChainReader, Step
-from events.vocabulary import CheckpointRecorded, LeaderStarted
+from events.vocabulary import CheckpointRecorded, InboxAttached, LeaderStarted
 from evsched.core.engine import Engine
 from replays.checking.tail_check import Witness
 from replays.history.rebuild import apply_step
@@ -51,6 +51,9 @@ class Report(Struct, kw_only=True):
         ignored: How many frames are void; ``voids`` names the first of them.
         digest: Of the state at the end.
         hash: Of the last frame of the last complete step.
+        inbox: Id of the inbox that the log reads; empty when it does not name it.
+        inbox_next: Position of the next proposal to read there.
+        attachments: Each time another inbox was attached.
     """
 
     log_id: str = ""
@@ -67,6 +70,9 @@ class Report(Struct, kw_only=True):
     terms: list[Term] = []
     digest: str = ""
     hash: str = ""
+    inbox: str = ""
+    inbox_next: int = 0
+    attachments: list[InboxAttached] = []
 
 
 async def check_log(
@@ -108,6 +114,7 @@ async def check_log(
         head.next_seq - 1,
         head.hash,
     )
+    report.inbox, report.inbox_next = head.inbox, head.inbox_next
     report.unfinished, report.digest = reader.unfinished, engine.state.digest()
     return report
 
@@ -119,6 +126,8 @@ def _note(report: Report, step: Step) -> None:
     for event in step.events:
         if type(event) is CheckpointRecorded:
             report.digests += 1
+        elif type(event) is InboxAttached:
+            report.attachments.append(event)
         elif type(event) is LeaderStarted:
             report.terms.append(
                 Term(term=event.term, leader=event.leader, seq=event.seq, time=step.time)

@@ -31,7 +31,7 @@ from events.configuration import KueueSpec
 from evsched.core.recorded import apply_recorded
 from replays.checking.ledger import Ledger, QueueFigures
 from replays.checking.verify import compare
-from replays.history.steps import is_proposed, proposals_of
+from replays.history.steps import is_proposed, note, proposals_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -167,12 +167,8 @@ class WhatIf:
         recorded_ledger, supposed_ledger = self._ledgers
         recorded_ledger.pass_time(step.time)
         supposed_ledger.pass_time(step.time)
-        first = step.events[0] if step.events else None
-        if isinstance(first, v.LeaderStarted):
-            events = self._supposed.lead(
-                step.time, first.term, first.leader, first.checkpoint_every, first.release
-            )
-        else:
+        events = note(self._supposed, step)
+        if events is None:
             events = self._supposed.step(step.time, proposals, decide=step.decided)
         for event in events:
             if (

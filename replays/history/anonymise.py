@@ -22,7 +22,7 @@ from events import configuration as c
 from events import vocabulary as v
 from evsched.core.engine import Engine
 from replays.history.sealing import Sealer
-from replays.history.steps import proposals_of
+from replays.history.steps import note, proposals_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -37,6 +37,7 @@ PUBLIC = frozenset({"", "*", "root", "default", "nobody", "cohort"})
 NAMES = frozenset({
     "ask", "allocation", "application", "node", "required_node", "user", "uid", "id", "proposal", "source", "cohort",
     "cluster_queue", "namespace", "flavor", "groups", "users", "namespaces", "victims", "tried", "name", "parent",
+    "inbox", "replaces",
 })  # fmt: skip
 """Fields that hold a name, or several."""
 
@@ -193,10 +194,10 @@ class Anonymiser:
             CannotAnonymise: A decision came out differently.
         """
         engine, walker = self._engine, self._walker
-        first = step.events[0] if step.events else None
-        if isinstance(first, v.LeaderStarted):
-            events = engine.lead(step.time, first.term, first.leader, first.checkpoint_every)
-        else:
+        # A step that is only taken note of names an inbox at most.
+        renamed = tuple(walker.struct(event) for event in step.events[:1])
+        events = note(engine, step._replace(events=renamed))
+        if events is None:
             proposals = [_proposal(walker, proposal) for proposal in proposals_of(step)]
             events = engine.step(step.time, proposals, decide=step.decided)
         walker.flavored = isinstance(engine.state.configuration, c.KueueSpec)

@@ -41,7 +41,8 @@ class Sealer:
             events: With their ``seq``; those of a fence are one LeaderStarted, which must be of the
                 next term.
             decided: Whether the step decided.
-            inbox_next: Position of the next proposal to read after it; it never goes back.
+            inbox_next: Position of the next proposal to read after it; it goes back only with an
+                InboxAttached.
         """
         first = events[0] if events else None
         frames: tuple[Sealed, ...]

@@ -49,12 +49,20 @@ def proposals_of(step: Step) -> list[v.Proposal]:
 
 def retake(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...]:
     """Take a recorded step again, deciding anew, and return what comes out of it now."""
+    noted = note(engine, step)
+    if noted is not None:
+        return noted
+    return engine.step(step.time, proposals_of(step), decide=step.decided)
+
+
+def note(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...] | None:
+    """Take again a step in which nothing is decided: a new term, or another inbox; None for any other step."""
     first = step.events[0] if step.events else None
     if isinstance(first, v.LeaderStarted):
-        return engine.lead(
-            step.time, first.term, first.leader, first.checkpoint_every, first.release
-        )
-    return engine.step(step.time, proposals_of(step), decide=step.decided)
+        return engine.begin_term(step.time, first)
+    if isinstance(first, v.InboxAttached):
+        return engine.attach(step.time, first)
+    return None
 
 
 def copies(engine: Engine, count: int) -> list[Engine]:

@@ -12,13 +12,14 @@ from events.vocabulary import (
     ApplicationPaused,
     CheckpointRecorded,
     CycleStarted,
+    InboxAttached,
     Input,
     LeaderStarted,
     PreemptionDecided,
     QuotaPreemptionScheduled,
 )
 
-_SILENT = (Input, LeaderStarted, CheckpointRecorded, CycleStarted)
+_SILENT = (Input, LeaderStarted, InboxAttached, CheckpointRecorded, CycleStarted)
 """What is no decision that anybody waits for."""
 
 

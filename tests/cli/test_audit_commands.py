@@ -36,7 +36,7 @@ def url(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     path = str(asyncio.run(exported(sealed(story()), tmp_path / "story.jsonl")))
     url = f"sqlite:///{tmp_path / 'log.db'}"
-    assert run(["log", "import", path, "--log", url]) == 0
+    assert run(["log", "import", "--no-attach", path, "--log", url]) == 0
     monkeypatch.setenv("EVSCHED_LOG", url)
     capsys.readouterr()
     return url

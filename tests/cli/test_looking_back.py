@@ -139,7 +139,7 @@ def test_everything_works_on_kafka_too(
     path = written_to(tmp_path / "story.jsonl", story())
     url = f"kafka://{kafka_bootstrap}/{kafka_topic_name}"
     assert run(["topics", "create", "--log", url]) == 0
-    assert run(["log", "import", path, "--log", url]) == 0
+    assert run(["log", "import", "--no-attach", path, "--log", url]) == 0
     assert run(["verify", "--log", url]) == 0
     assert "no difference" in capsys.readouterr().out
     assert run(["at", "-16s", "queues", "--json", "--queue", "root.test", "--log", url]) == 0

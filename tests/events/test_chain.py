@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from events.chain import START, ChainReader, Sealed, Step, cut_into_frames, fence
 from events.errors import LogDamaged
 from events.frame import Frame, decode_frame, encode_frame, frame_hash
-from events.vocabulary import LeaderStarted, NodeRegistered, NodeRemoved
+from events.vocabulary import InboxAttached, LeaderStarted, NodeRegistered, NodeRemoved
 
 
 class Writer:
@@ -372,3 +372,58 @@ def test_the_bytes_of_a_frame_are_stable() -> None:
     )
     assert encode_frame(frame) == expected
     assert frame_hash(expected) == "9e3988fa868f9e7fc97bcb9eecf35d25"
+
+
+# ------------------------------------------------------------------------------------------- inboxes
+
+
+def attached(writer: Writer, inbox: str, position: int, *, says: int | None = None) -> bytes:
+    """Return a step that attaches an inbox; ``says`` is the frame's own ``inbox_next`` where it differs."""
+    head = writer.reader.head
+    event = InboxAttached(seq=head.next_seq, inbox=inbox, position=position, replaces=head.inbox)
+    inbox_next = position if says is None else says
+    (sealed,) = cut_into_frames(
+        head, (event,), time=head.time, decided=False, inbox_next=inbox_next
+    )
+    return sealed.data
+
+
+def test_another_inbox_begins_another_count() -> None:
+    """Only an event that says so lets ``inbox_next`` go back; the head names the inbox from then on."""
+    writer = Writer("a", [])
+    writer.lead()
+    for _ in range(3):
+        writer.write()
+    assert (writer.reader.head.inbox, writer.reader.head.inbox_next) == ("", 3)
+    writer.log.append(attached(writer, "new", 1))
+    writer.read()
+    assert (writer.reader.head.inbox, writer.reader.head.inbox_next) == ("new", 1)
+    writer.lead()
+    writer.write()
+    assert (writer.reader.head.inbox, writer.reader.head.inbox_next) == ("new", 2)
+    assert read(writer.log)[0].head == writer.reader.head
+
+
+def test_an_attachment_says_what_its_frame_says() -> None:
+    """Else nobody would know from where the proposals count."""
+    writer = Writer("a", [])
+    writer.lead()
+    writer.write()
+    with pytest.raises(LogDamaged, match="inbox_next 0, its InboxAttached says 1"):
+        read([*writer.log, attached(writer, "new", 1, says=0)])
+
+
+def test_a_term_does_not_change_the_inbox_by_itself() -> None:
+    """A leader names the inbox that the log reads, or, as older ones, none."""
+    writer = Writer("a", [])
+    writer.lead()
+    writer.log.append(attached(writer, "one", 0))
+    writer.read()
+    for name in ("", "one"):
+        started = LeaderStarted(term=0, leader=f"b{name}", inbox=name)
+        writer.log.append(fence(writer.reader, started, log_id="", time=1).data)
+        writer.read()
+        assert writer.reader.head.inbox == "one"
+    started = LeaderStarted(term=0, leader="c", inbox="two")
+    with pytest.raises(LogDamaged, match="its leader reads inbox two, the log one"):
+        read([*writer.log, fence(writer.reader, started, log_id="", time=1).data])

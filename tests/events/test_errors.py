@@ -20,6 +20,9 @@ EXAMPLES = {
     ),
     errors.TopicMisconfigured("t", "s", "1", "2"): "topic t: s is 1, expected 2",
     errors.AccessDenied("t", "no"): "stream t: access denied: no",
+    errors.InboxDetached("t", "no"): (
+        "inbox t: no (`evsched log attach-inbox` lets the log read the inbox that is there)"
+    ),
     errors.LogDamaged(7, "hole"): "log: damaged at position 7: hole",
     errors.LogDamaged(-1, "hole"): "log: damaged: hole",
     errors.PositionLost(7, "gone"): "log: damaged at position 7: gone",

@@ -37,6 +37,20 @@ create trigger if not exists inbox_grows before insert on inbox
 when new.position <> (select coalesce(max(position), -1) + 1 from inbox where partition = new.partition)
 begin select raise(abort, 'inbox is append-only: a record may only follow the last one'); end;
 
+-- Which inboxes these are: the log names this id, so that a log in another file does not read them by mistake.
+create table if not exists inbox_identity (
+    one integer primary key check (one = 1),
+    id text not null
+) strict;
+
+insert or ignore into inbox_identity (one, id) values (1, lower(hex(randomblob(16))));
+
+create trigger if not exists inbox_identity_keeps_updated before update on inbox_identity
+begin select raise(abort, 'the identity of an inbox may not be changed'); end;
+
+create trigger if not exists inbox_identity_keeps_deleted before delete on inbox_identity
+begin select raise(abort, 'the identity of an inbox may not be removed'); end;
+
 create table if not exists heartbeat (
     partition integer primary key,
     data blob not null

@@ -27,3 +27,9 @@ select data from heartbeat where partition = ?;
 
 -- name: guards
 select name from sqlite_master where type = 'trigger' order by name;
+
+-- name: identity_table
+select name from sqlite_master where type = 'table' and name = 'inbox_identity';
+
+-- name: identity
+select id from inbox_identity;
