@@ -34,16 +34,18 @@ from events.frame import (
     UNREADABLE,
     Frame,
     FrameOutline,
+    attachment,
     decode_event,
     decode_frame,
     decode_outline,
     encode_event,
     encode_frame,
     frame_hash,
+    is_fence,
     unknown_event,
 )
 from events.proof import proved
-from events.vocabulary import AnyEvent, InboxAttached, LeaderStarted
+from events.vocabulary import AnyEvent, LeaderStarted
 
 FRAGMENT_CHARACTERS = 80_000
 """Characters of one fragment: a character takes at most six bytes in JSON, so a fragment always fits into a frame."""
@@ -121,26 +123,6 @@ class Ignored(NamedTuple):
     term: int
     leader: str
     reason: str
-
-
-def is_fence(frame: Frame) -> bool:
-    """Tell whether this is the first frame of a term: one LeaderStarted that names the frame's own term and leader."""
-    if len(frame.events) != 1 or not frame.last:
-        return False
-    event = frame.events[0]
-    return (
-        isinstance(event, LeaderStarted)
-        and event.term == frame.term
-        and event.leader == frame.leader
-    )
-
-
-def attachment(frame: Frame) -> InboxAttached | None:
-    """Return the InboxAttached that is all this frame holds; None for any other frame."""
-    if len(frame.events) != 1 or not frame.last:
-        return None
-    event = frame.events[0]
-    return event if isinstance(event, InboxAttached) else None
 
 
 class ChainReader:

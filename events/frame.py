@@ -20,7 +20,7 @@ import msgspec
 from events.bounds import FRAME_DEPTH, MAX_DEPTH, Count, Moment, too_deep
 from events.configuration import Spec
 from events.upcasters import UPCASTERS, upcast
-from events.vocabulary import AnyEvent, AnyInput
+from events.vocabulary import AnyEvent, AnyInput, InboxAttached, LeaderStarted
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -201,3 +201,23 @@ def _upcasting(decoder: msgspec.json.Decoder[Any], data: bytes | str, kind: Any)
 def frame_hash(data: bytes) -> str:
     """Return the hash of a frame's bytes: blake2b with 128 bits, in hexadecimal."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def is_fence(frame: Frame) -> bool:
+    """Tell whether this is the first frame of a term: one LeaderStarted that names the frame's own term and leader."""
+    if len(frame.events) != 1 or not frame.last:
+        return False
+    event = frame.events[0]
+    return (
+        isinstance(event, LeaderStarted)
+        and event.term == frame.term
+        and event.leader == frame.leader
+    )
+
+
+def attachment(frame: Frame) -> InboxAttached | None:
+    """Return the InboxAttached that is all this frame holds; None for any other frame."""
+    if len(frame.events) != 1 or not frame.last:
+        return None
+    event = frame.events[0]
+    return event if isinstance(event, InboxAttached) else None

@@ -26,7 +26,6 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 import zstandard
 
-from events.chain import attachment, is_fence
 from events.errors import (
     AccessDenied,
     LogDamaged,
@@ -36,7 +35,14 @@ from events.errors import (
     StreamMissing,
     TargetDiffers,
 )
-from events.frame import UNREADABLE, decode_frame, decode_header, frame_hash
+from events.frame import (
+    UNREADABLE,
+    attachment,
+    decode_frame,
+    decode_header,
+    frame_hash,
+    is_fence,
+)
 from events.streams import private_files
 from events.streams.protocols import BEFORE_FIRST, EventLog, Heartbeat, Record
 
