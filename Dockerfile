@@ -1,5 +1,6 @@
 # evsched as a small image: the wheel, the locked versions with their hashes, and nobody's rights.
 # Build the wheel in a stage of its own, so that the tools for it stay behind.
+# The image is named by its tag; pin its digest (`python@sha256:…`) for anything but a try.
 FROM python:3.11-slim AS build
 WORKDIR /build
 COPY requirements-dev.lock ./

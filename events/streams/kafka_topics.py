@@ -55,13 +55,14 @@ def heartbeat_settings(replicas: int) -> dict[str, str]:
     return {
         "cleanup.policy": "compact",
         "min.insync.replicas": "2" if replicas >= SAFE_REPLICAS else "1",
+        "unclean.leader.election.enable": "false",
         "segment.bytes": "1048576",
         "min.cleanable.dirty.ratio": "0.1",
     }
 
 
 _AT_LEAST = ("max.message.bytes", "min.insync.replicas")
-_HEARTBEAT_MUST = ("cleanup.policy", "min.insync.replicas")
+_HEARTBEAT_MUST = ("cleanup.policy", "min.insync.replicas", "unclean.leader.election.enable")
 
 
 async def create_topics(

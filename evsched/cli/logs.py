@@ -42,9 +42,9 @@ class Reach:
     """Which log a command works on, all of its cluster partitions, and how to reach it.
 
     Attributes:
-        log: kafka://HOST:PORT/NAME, sqlite:///PATH or the path of such a file (.db), for what only
-            reads an exported log (.jsonl, .jsonl.zst) too; a file in your data directory by
-            default.
+        log: kafka://HOST:PORT/NAME (several brokers: HOST:PORT,HOST:PORT), sqlite:///PATH or the
+            path of such a file (.db), for what only reads an exported log (.jsonl, .jsonl.zst)
+            too; a file in your data directory by default.
         protocol: How to talk to Kafka: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         mechanism: SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
         username: For SASL.

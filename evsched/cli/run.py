@@ -20,7 +20,7 @@ from evsched.service.logs import configure
 from evsched.service.member import Member
 from evsched.service.process import Service
 from evsched.service.rebuilding import SNAPSHOT_EVERY, Snapshots, settle
-from evsched.service.surroundings import SystemClock
+from evsched.service.surroundings import BoundedClock, SystemClock
 
 _PACE = Group("Pace", help="For tests and special networks; the defaults are good.")
 
@@ -127,7 +127,7 @@ async def _prepare(
             await last.log.check()
     count = partitions or await partitions_of(url, security) or 1
     assignment = assignment_for(url, security)
-    clock = SystemClock()
+    clock = BoundedClock(SystemClock())
     members: list[Member] = []
     for number in range(count):
         streams = await stack.enter_async_context(open_streams(url, number, security))

@@ -9,10 +9,18 @@ import uuid
 from importlib.metadata import version
 from typing import Protocol
 
+import structlog
+
 from events.streams.leadership import Surroundings
 
 TOLERATED_MS = 1000
 """A clock that was set back by no more than this is waited for; one that was set back further is not believed."""
+
+
+AHEAD_MS = 60_000
+"""A clock that jumps ahead by more than this, while a process runs, is not believed by it."""
+
+_log = structlog.get_logger(__name__)
 
 
 class Clock(Protocol):
@@ -25,6 +33,9 @@ class Clock(Protocol):
         """Return seconds since some moment; never goes back, whatever is done to the clock."""
 
 
+_STEADY: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 class SystemClock:
     """The clock of this machine."""
 
@@ -33,8 +44,48 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def elapsed(self) -> float:
+        """Return seconds since some moment; those that the machine was suspended count where the system tells."""
+        return time.clock_gettime(_STEADY)
+
+
+class BoundedClock:
+    """A clock that does not follow another one when that jumps ahead: the time in the log would be moved for good.
+
+    From its first look on it knows how much time has passed, by a clock that nobody sets. A jump of
+    more than `AHEAD_MS` is not believed, a line in the log of the service says so, and the time
+    goes on at the pace of that clock. It is believed again once the other clock is back. What was
+    wrong before the first look cannot be seen here.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Begin with the time of that clock as it is now."""
+        self._clock = clock
+        self._most = clock.now()
+        self._then = clock.elapsed()
+        self._told = False
+
+    def elapsed(self) -> float:
         """Return seconds since some moment."""
-        return time.monotonic()
+        return self._clock.elapsed()
+
+    def now(self) -> int:
+        """Return the time, milliseconds since the epoch, UTC."""
+        wall = self._clock.now()
+        passed = int((self._clock.elapsed() - self._then) * 1000)
+        # Only whole milliseconds are taken, as in `RecordTime`.
+        self._then += passed / 1000
+        steady = self._most + passed
+        ahead = wall - steady
+        if ahead > AHEAD_MS:
+            self._most = steady
+            if not self._told:
+                _log.error("clock ahead", by_ms=ahead, advice="if it is right, start evsched again")
+            self._told = True
+            return steady
+        # A clock that was set back may come back to where it was: that is no jump.
+        self._most = max(wall, steady)
+        self._told = False
+        return wall
 
 
 class RecordTime:

@@ -96,6 +96,11 @@ DRIFTS = {
         {"unclean.leader.election.enable": "true"},
         "unclean.leader.election.enable is",
     ),
+    "a lagging replica of the heartbeats may lead": (
+        "heartbeat",
+        {"unclean.leader.election.enable": "true"},
+        "unclean.leader.election.enable is",
+    ),
     "heartbeats pile up": (
         "heartbeat",
         {"cleanup.policy": "delete"},

@@ -3,10 +3,13 @@
 import subprocess
 import sys
 
+import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
-from evsched.service.surroundings import TOLERATED_MS, RecordTime
+from evsched.service.surroundings import AHEAD_MS, TOLERATED_MS, BoundedClock, RecordTime
 from evsched.service.vicinity import own_name, surely_gone
 
 
@@ -63,6 +66,51 @@ def test_many_looks_do_not_slow_it_down():
         hand.seconds += 1 / 3000
         time.now()
     assert abs(time.now() - begin - 10_000) <= 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 5000), st.integers(-(10**9), 10**9))))
+def test_a_jump_ahead_is_not_followed(moves):
+    """Whatever is done to the clock: the time is never further ahead than the bound, and else it is the clock's."""
+    hand = Hand()
+    clock = BoundedClock(hand)
+    most = hand.wall
+    for passed, jump in moves:
+        hand.passes(passed)
+        hand.wall += jump
+        found = clock.now()
+        most += passed
+        assert found <= most + AHEAD_MS + 1
+        assert found == hand.wall or hand.wall > most + AHEAD_MS - 1
+        most = max(most, found)
+
+
+def test_a_day_ahead_moves_nothing_and_is_told_once():
+    """The time goes on at its pace, over several terms, until the clock is right again."""
+    structlog.reset_defaults()
+    hand = Hand()
+    clock = BoundedClock(hand)
+    begin = clock.now()
+    hand.wall += 86_400_000
+    with capture_logs() as lines:
+        for _ in range(3):
+            time = RecordTime(clock, clock.now())
+            hand.passes(1_000)
+            time.now()
+    assert clock.now() == begin + 3_000
+    assert [(line["event"], line["by_ms"]) for line in lines] == [("clock ahead", 86_400_000)]
+    hand.wall -= 86_400_000
+    hand.passes(1_000)
+    assert clock.now() == hand.wall == begin + 4_000
+
+
+@pytest.mark.parametrize("jump", [-3_600_000, AHEAD_MS, 1])
+def test_a_clock_that_is_set_back_or_a_little_ahead_is_followed(jump):
+    """Also when it comes back to where it was."""
+    hand = Hand()
+    clock = BoundedClock(hand)
+    for step in (jump, -jump if jump < 0 else 0):
+        hand.wall += step
+        assert clock.now() == hand.wall
 
 
 def test_a_process_is_gone_when_it_has_ended():
