@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from events.bounds import Count, Moment, Name, Position, Sum, Version
 from events.inputs import AnyInput, Event, PodSet
+
+Suspended = Literal["ask", "timer", "cycle", "allocation", "checkpoint"]
+"""What can be set aside: one ask, one timer, or all decisions of a kind."""
 
 
 class Victim(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -66,12 +69,12 @@ class InputRejected(Event, frozen=True, kw_only=True):
     Attributes:
         reason: A sentence with the subject first, what was found and what was expected.
         code: A stable word for programs: ``malformed``, ``duplicate``, ``unknown``, ``invalid``,
-            ``conflict``.
+            ``conflict``, and ``internal-error`` where evsched itself failed at it.
         proposal: Id of the proposal, empty when it had none.
         source: Who proposed, as the producer named itself.
         position: Its position in the inbox, -1 when it did not come from there.
         input: The proposal itself when it could be read.
-        raw: Its beginning (at most 1,024 characters) when it could not.
+        raw: Its beginning (at most 1,024 characters) when it could not, or when evsched failed at it.
     """
 
     reason: str
@@ -251,6 +254,40 @@ class QuotaPreemptionUnhelpful(Event, frozen=True, kw_only=True):
     reason: str
     target: dict[str, Sum] = {}
     unmet: dict[str, Sum] = {}
+
+
+class DecisionSuspended(Event, frozen=True, kw_only=True):
+    """A decision failed by a fault in evsched itself: what it was about is set aside, and everything else is decided.
+
+    An ask that is set aside is withdrawn by an AskWithdrawn that follows. The suspension ends by a
+    DecisionResumed; that of an ask also when its owner submits it again or withdraws it.
+
+    Attributes:
+        kind: ``ask``; ``timer``; or all decisions of a kind where no single subject was at fault:
+            ``cycle`` (preemption; admission for Kueue), ``allocation``, ``checkpoint``.
+        subject: Id of the ask or timer; empty for the other kinds.
+        place: Where in evsched the fault lies: file, line, function.
+        reason: What went wrong there.
+    """
+
+    kind: Suspended
+    subject: str = ""
+    place: str
+    reason: str
+
+
+class DecisionResumed(Event, frozen=True, kw_only=True):
+    """What was set aside is decided on again.
+
+    Attributes:
+        kind: As in the DecisionSuspended.
+        subject: As there. An ask is submitted again by an AskSubmitted that follows.
+        reason: Why an ask is not submitted again after all; empty when it is.
+    """
+
+    kind: Suspended
+    subject: str = ""
+    reason: str = ""
 
 
 class CycleStarted(Event, frozen=True, kw_only=True):

@@ -21,6 +21,8 @@ from events.decisions import (
     ApplicationResumed,
     CheckpointRecorded,
     CycleStarted,
+    DecisionResumed,
+    DecisionSuspended,
     EvictionRepeated,
     InboxAttached,
     InputRejected,
@@ -79,6 +81,8 @@ AnyEvent = (
     | QuotaPreemptionCancelled
     | QuotaPreemptionDecided
     | QuotaPreemptionUnhelpful
+    | DecisionSuspended
+    | DecisionResumed
     | CycleStarted
     | CheckpointRecorded
 )
@@ -93,6 +97,8 @@ class Proposal(Struct, frozen=True, kw_only=True, gc=False):
         source: Who proposed, as the producer named itself.
         input: The proposal; None when it could not be read, and then ``problem`` says why and
             ``raw`` holds its beginning.
+        code: Of the refusal when ``input`` is None; empty counts as ``malformed``. A leader that
+            failed at a proposal gives it anew with ``internal-error``; no producer can.
     """
 
     input: AnyInput | None = None
@@ -101,6 +107,7 @@ class Proposal(Struct, frozen=True, kw_only=True, gc=False):
     source: str = ""
     problem: str = ""
     raw: str = ""
+    code: str = ""
 
 
 __all__ = [
@@ -119,6 +126,8 @@ __all__ = [
     "CheckpointRecorded",
     "ConfigurationApplied",
     "CycleStarted",
+    "DecisionResumed",
+    "DecisionSuspended",
     "Event",
     "EvictionRefused",
     "EvictionRepeated",

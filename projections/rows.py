@@ -274,8 +274,10 @@ class Rows:
         self._leaf(ask.queue, event.seq, time)
 
     def _withdrawn(self, event: v.AskWithdrawn, time: int) -> None:
-        ask = self.state.asks[event.ask]
+        ask = self.state.asks.get(event.ask)
         apply(self.state, event)
+        if ask is None:  # it was set aside, and withdrawn with that
+            return
         self._unasked(ask, event.seq, time, "withdrawn")
         self._application(ask.application, event.seq, time)
         self._leaf(ask.queue, event.seq, time)

@@ -32,7 +32,8 @@ def leaves_that_may_go(state: State, event: v.AnyInput) -> list[Queue]:
     if isinstance(event, v.AllocationReleased):
         tasks = [state.allocations[event.allocation].queue]
     elif isinstance(event, v.AskWithdrawn):
-        tasks = [state.asks[event.ask].queue]
+        # One that is set aside is withdrawn already.
+        tasks = [state.asks[event.ask].queue] if event.ask in state.asks else []
     elif isinstance(event, v.ApplicationRemoved):
         tasks = [state.applications[event.application].leaf.path]
     elif isinstance(event, v.NodeRemoved):

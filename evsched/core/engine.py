@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from events import vocabulary as v
 from events.bounds import MAX_ID, id_problem
-from evsched.core import evictions, validation
+from events.errors import WrittenByNewer
+from evsched.core import evictions, suspension, validation
 from evsched.core.reducer import apply, apply_all
 from evsched.core.refusals import Rejection
 from evsched.core.registry import FAMILIES, format_of
@@ -25,6 +26,7 @@ from evsched.core.tallies import uncounted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from events.decisions import Suspended
     from events.frame import Frame
     from evsched.core.family import Family
     from evsched.core.step import Tracer
@@ -73,14 +75,18 @@ class Engine:
 
     def next_due(self) -> int | None:
         """Return when the next step is needed even if no proposal comes, milliseconds; None: never."""
-        timer = self.state.timers.first()
-        cycle = self.family.next_cycle(self.state) if self.family is not None else None
+        timer = suspension.first_timer(self.state)
+        cycle = self._next_cycle(self.family) if self.family is not None else None
         dues = [due for due in (timer.due if timer is not None else None, cycle) if due is not None]
         return min(dues) if dues else None
 
     def begin(self, time: int) -> Step:
         """Begin a step at this time, for whoever emits its events."""
         return Step(self.state, time, apply, self.tracer)
+
+    def _next_cycle(self, family: Family) -> int | None:
+        """Return when the next cycle is due; None: never, or cycles are set aside."""
+        return None if suspension.is_off(self.state, "cycle") else family.next_cycle(self.state)
 
     def lead(
         self, time: int, term: int, leader: str, checkpoint_every: int = 100_000
@@ -141,14 +147,53 @@ class Engine:
         """
         rules_of(self.state.rules_version)
         step = self.begin(time)
-        for proposal in proposals:
-            self._take(step, proposal)
-        rules_of(self.state.rules_version)
-        if decide and self.family is not None:
-            self._fire(step)
-            self.family.allocate(step)
-        self._checkpoint(step)
+        try:
+            for number, proposal in enumerate(proposals):
+                step.begin("input", str(number))
+                self._take(step, proposal)
+            rules_of(self.state.rules_version)
+            if decide and self.family is not None:
+                self._fire(step)
+                step.begin("allocation")
+                if not suspension.is_off(self.state, "allocation"):
+                    self.family.allocate(step)
+            self._checkpoint(step)
+        except (MemoryError, WrittenByNewer):
+            raise  # no fault of what is decided here: another process may do it
+        except Exception as error:
+            raise step.failed(error) from error
         return tuple(step.events)
+
+    def suspend(
+        self, time: int, kind: Suspended, subject: str, fault: tuple[str, str]
+    ) -> tuple[v.AnyEvent, ...]:
+        """Set aside what a step failed at, and return the events of the step that does so.
+
+        Args:
+            time: As for `step`.
+            kind: As in DecisionSuspended.
+            subject: The ask that waits, or the timer that is armed; empty for the other kinds.
+            fault: Place and reason, as in DecisionSuspended.
+
+        Raises:
+            StepFailed: It cannot be set aside either.
+        """
+        step = self.begin(time)
+        step.begin("suspension", subject)
+        place, reason = fault
+        try:
+            found = step.emit(
+                v.DecisionSuspended, cause=0, kind=kind, subject=subject, place=place, reason=reason
+            )
+            if kind == "ask":
+                self._withdraw(step, subject, found.seq)
+        except Exception as error:
+            raise step.failed(error) from error
+        return tuple(step.events)
+
+    def _withdraw(self, step: Step, ask: str, cause: int) -> None:
+        """Withdraw an ask for its owner, with all that follows from it."""
+        self._accept(step, v.AskWithdrawn(seq=self.state.seq + 1, cause=cause, ask=ask))
 
     def _take(self, step: Step, proposal: v.Proposal) -> None:
         proposal = _named(proposal)
@@ -168,9 +213,12 @@ class Engine:
             )
             return
         assert proposed is not None
+        self._accept(step, replace(proposed, seq=self.state.seq + 1, proposal=proposal.id))
+
+    def _accept(self, step: Step, event: v.AnyInput) -> None:
+        """Apply an input, and emit what it leads to."""
         before = self.family
         prepared = None
-        event = replace(proposed, seq=self.state.seq + 1, proposal=proposal.id)
         if before is not None:
             prepared = before.prepare(self.state, event)
         apply(self.state, event)
@@ -178,14 +226,21 @@ class Engine:
         self._follow(step, event)
         if self.family is not None:
             self.family.follow(step, event, prepared if self.family is before else None)
+        if self.state.suspended and isinstance(event, v.ConfigurationApplied | v.RulesAdopted):
+            suspension.resume_all(step, event.seq, self._invalid)
 
     def _refusal(self, proposal: v.Proposal) -> Rejection | None:
         """Return why this proposal may not be applied; None when it may."""
         proposed = proposal.input
         if proposed is None:
-            return Rejection("malformed", proposal.problem or "proposal: cannot be read")
+            reason = proposal.problem or "proposal: cannot be read"
+            return Rejection(proposal.code or "malformed", reason)
         if proposal.id and self.state.remembers(proposal.id):
             return Rejection("duplicate", f"proposal {proposal.id}: was answered before")
+        return self._invalid(proposed)
+
+    def _invalid(self, proposed: v.AnyInput) -> Rejection | None:
+        """Return why an input cannot be applied now."""
         refused = validation.check(self.state, proposed)
         if refused is None and self.family is not None:
             refused = self.family.refuse(self.state, proposed)
@@ -214,13 +269,14 @@ class Engine:
         """Fire what is due, by due time and then id; a preemption cycle counts as a timer with the id ``cycle``."""
         state = step.state
         while (family := self.family) is not None:
-            timer, cycle = state.timers.first(), family.next_cycle(state)
+            timer, cycle = suspension.first_timer(state), self._next_cycle(family)
             if (
                 timer is not None
                 and timer.due <= step.time
                 and (cycle is None or (timer.due, timer.id) < (cycle, "cycle"))
             ):
                 step.due = timer.due
+                step.begin("timer", timer.id)
                 if timer.kind == "evict":
                     evictions.overdue(step, timer)
                 else:
@@ -230,6 +286,7 @@ class Engine:
                     raise AssertionError(message)
             elif cycle is not None and cycle <= step.time:
                 step.due = cycle
+                step.begin("cycle")
                 before = state.seq
                 family.cycle(step)
                 if state.seq == before:
@@ -241,6 +298,9 @@ class Engine:
 
     def _checkpoint(self, step: Step) -> None:
         state = step.state
+        step.begin("checkpoint")
+        if suspension.is_off(state, "checkpoint"):
+            return
         if state.checkpoint_every and state.seq - state.last_checkpoint >= state.checkpoint_every:
             rules = state.rules
             step.emit(

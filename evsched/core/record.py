@@ -25,6 +25,7 @@ import msgspec
 
 from events.configuration import Configuration, TemplateSpec
 from evsched.core.rules import FIRST
+from evsched.core.suspension import Suspension
 from evsched.core.timers import Timer
 from evsched.core.workloads import Allocation, Ask, Preemption
 
@@ -87,6 +88,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     tried: dict[str, int]
     stirred: list[str] = []
     recent: tuple[str, ...]
+    suspended: list[Suspension] | msgspec.UnsetType = msgspec.UNSET
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -129,6 +131,8 @@ def record(state: State) -> StateRecord:
         tried=state.tried,
         stirred=list(state.stirred),
         recent=state.recent_proposals,
+        # Left out while nothing is, and so it was before anything could be.
+        suspended=list(state.suspended.values()) or msgspec.UNSET,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from events import vocabulary as v
+from evsched.core import suspension
 from evsched.core.folding import (
     allocations,
     applications,
@@ -113,6 +114,8 @@ _APPLY: dict[type, Callable[[State, Any], None]] = {
     v.QuotaPreemptionCancelled: preemptions.quota_cancelled,
     v.QuotaPreemptionDecided: preemptions.quota_decided,
     v.QuotaPreemptionUnhelpful: preemptions.quota_unhelpful,
+    v.DecisionSuspended: suspension.suspended,
+    v.DecisionResumed: suspension.resumed,
     v.CycleStarted: _cycle_started,
     v.CheckpointRecorded: _checkpoint_recorded,
 }

@@ -82,6 +82,8 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
     state.paused = {timer.subject: timer.due for timer in found.timers if timer.kind == PAUSE}
     for proposal in found.recent:
         state.remember(proposal)
+    for one in found.suspended or ():
+        state.suspended[one.kind, one.subject] = one
     return state
 
 

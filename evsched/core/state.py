@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evsched.core.queues import Application
     from evsched.core.resources import Shape
     from evsched.core.rules import Rules
+    from evsched.core.suspension import Suspension
     from evsched.core.workloads import Allocation, Ask, Node, Preemption
 
 REMEMBERED_PROPOSALS = 16_384
@@ -60,6 +61,8 @@ class State:
             read from the timers.
         stirred: (Kueue) The tops of the cohort trees in which something ended since the last cycle,
             by path.
+        suspended: What is set aside because evsched failed at it, by kind and subject
+            (`evsched.core.suspension`).
         lost: Nodes that were removed and whose allocations are still to be released (empty between
             steps).
         counting: Whether tallies are kept as events are applied (`evsched.core.tallies`).
@@ -72,7 +75,7 @@ class State:
         "_recent", "_recent_set", "allocations", "applications", "arriving", "asks", "changed", "checkpoint_every",
         "configuration", "counting", "cycles", "dynamic", "index", "last_checkpoint", "last_cycle", "leader", "leaving",
         "local_queues", "lost", "nodes", "paused", "preemptions", "queues", "quota_runs", "reservations", "root",
-        "rules_version", "seq", "stirred", "templates", "term", "time", "timers", "total", "tried", "types",
+        "rules_version", "seq", "stirred", "suspended", "templates", "term", "time", "timers", "total", "tried", "types",
         "uncompared", "width",
     )  # fmt: skip
 
@@ -110,6 +113,7 @@ class State:
         self.paused: dict[str, int] = {}
         self.stirred: dict[str, None] = {}
         self.local_queues: dict[str, str] = {}
+        self.suspended: dict[tuple[str, str], Suspension] = {}
         self.lost: dict[str, Node] = {}
         self.arriving: dict[str, ApplicationSubmitted] = {}
         self.counting = True

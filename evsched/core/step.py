@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from evsched.core.faults import StepFailed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from events.vocabulary import AnyEvent, Event
+    from evsched.core.faults import Kind
     from evsched.core.state import State
 
 E = TypeVar("E", bound="Event")
@@ -41,9 +44,14 @@ class Step:
         time: Of the step, milliseconds.
         due: When the timer that is being fired was due; None outside of timers.
         tracer: None in production.
+        part: What the engine is about: taking an input, a timer, a cycle, allocation, a checkpoint.
+        subject: The proposal's place or the timer's id, where the part has one.
+        ask: The ask that a policy is deciding on; empty while it is about none.
     """
 
-    __slots__ = ("_apply", "due", "events", "state", "time", "tracer")
+    __slots__ = (
+        "_apply", "ask", "due", "events", "part", "state", "subject", "time", "tracer",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -67,6 +75,19 @@ class Step:
         self.tracer = tracer
         self._apply = apply
         self.events: list[AnyEvent] = []
+        self.part: Kind = "input"
+        self.subject = ""
+        self.ask = ""
+
+    def begin(self, part: Kind, subject: str = "") -> None:
+        """Note what the engine turns to, for the message should it fail."""
+        self.part, self.subject, self.ask = part, subject, ""
+
+    def failed(self, error: Exception) -> StepFailed:
+        """Return the error that tells what the step was about when it raised."""
+        if self.ask and self.part != "input":
+            return StepFailed("ask", self.ask, self.part, error)
+        return StepFailed(self.part, self.subject, self.part, error)
 
     def emit(self, kind: type[E], /, *, cause: int, **fields: Any) -> E:
         """Make the next event, apply it, keep it, and return it."""

@@ -7,6 +7,7 @@ the truth.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
@@ -45,13 +46,21 @@ class Timers:
         """Take a timer off; one that is not armed is no error."""
         self.armed.pop(timer_id, None)
 
-    def first(self) -> Timer | None:
-        """Return the timer that fires next, None when none is armed."""
+    def first(self, aside: Mapping[str, Timer | None] | None = None) -> Timer | None:
+        """Return the timer that fires next, None when none is armed.
+
+        Args:
+            aside: Timers by id that are passed over; to take one up again, arm it.
+        """
         heap = self._heap
         while heap:
             due, timer_id = heap[0]
             timer = self.armed.get(timer_id)
-            if timer is not None and timer.due == due:
+            if (
+                timer is not None
+                and timer.due == due
+                and not (aside and aside.get(timer_id) == timer)
+            ):
                 return timer
             heappop(heap)
         return None

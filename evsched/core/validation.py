@@ -264,7 +264,7 @@ def _ask_withdrawn(state: State, proposed: v.AskWithdrawn) -> Rejection | None:
         return Rejection(
             "conflict", f"ask {proposed.ask}: runs already; release the allocation instead"
         )
-    if proposed.ask not in state.asks:
+    if proposed.ask not in state.asks and ("ask", proposed.ask) not in state.suspended:
         return Rejection("unknown", f"ask {proposed.ask}: does not wait")
     return None
 

@@ -16,6 +16,7 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 
+import msgspec
 import structlog
 from msgspec import Struct
 
@@ -29,6 +30,8 @@ from events.errors import (
 from events.streams.leadership import Leadership
 from events.streams.protocols import Streams
 from events.vocabulary import AnyEvent, Proposal
+from evsched.core.faults import StepFailed
+from evsched.service.containment import Containment, Remedy
 from evsched.service.rebuilding import Snapshots, Warm
 from evsched.service.surroundings import Clock, RecordTime
 from evsched.service.vicinity import own_name
@@ -79,9 +82,16 @@ class Term:
     """
 
     def __init__(
-        self, streams: Streams, warm: Warm, leadership: Leadership, clock: Clock, pace: Pace
+        self,
+        streams: Streams,
+        warm: Warm,
+        leadership: Leadership,
+        clock: Clock,
+        pace: Pace,
+        containment: Containment,
     ) -> None:
-        """Begin with a fence that is in the log, and the state behind it."""
+        """Begin with a fence that is in the log, the state behind it, and what earlier terms have learned from faults."""
+        self._containment = containment
         self.over = asyncio.Event()
         self.torn = False
         self.steps = 0
@@ -125,20 +135,31 @@ class Term:
 
     async def _turn(self) -> bool:
         """Take one step, or wait for a reason to; return whether there was none."""
+        if self._containment.remedy is not None:
+            await self._set_aside(self._containment.remedy)
         head = self._leadership.head
         catching_up = head.inbox_next < self._backlog_end
-        proposals = await self._read_on(head.inbox_next, 0.0 if catching_up else self._wait())
+        alone = self._containment.alone
+        if alone and not self._containment.clear:
+            now = self._leadership.stamp(self._time.now())
+            await self._step(now, (), head.inbox_next, decide=True)
+            self._containment.clear = True
+            return False
+        proposals = self._containment.admit(
+            await self._read_on(head.inbox_next, 0.0 if catching_up else self._wait())
+        )
         if catching_up and not proposals:
             # Positions without a record: the backlog ends here.
             self._backlog_end = head.inbox_next
         inbox_next = proposals[-1].position + 1 if proposals else head.inbox_next
         now = self._leadership.stamp(self._time.now())
-        decide = inbox_next >= self._backlog_end
+        hold = self._containment.hold and bool(proposals)
+        decide = (inbox_next >= self._backlog_end or alone) and not hold
         due = self._warm.engine.next_due()
         if not proposals and not self._fresh and (due is None or due > now):
             await self._look_around()
             return True
-        self._fresh = self._fresh and not decide
+        self._fresh = (self._fresh or hold) and not decide
         await self._step(now, proposals, inbox_next, decide=decide)
         return False
 
@@ -155,7 +176,10 @@ class Term:
     ) -> None:
         self.torn = True
         begun = self._clock.elapsed()
-        events = await self._decide(now, proposals, decide=decide)
+        try:
+            events = await self._decide(now, proposals, decide=decide)
+        except StepFailed as fault:
+            raise self._containment.learn(fault, proposals, now, decide=decide) from fault
         took = self._clock.elapsed() - begun
         self._batch = (
             max(FEWEST, self._batch // 2)
@@ -165,11 +189,19 @@ class Term:
         if not events and not proposals:
             self.torn = False
             return
-        step = await self._leadership.append_step(
-            events, time=now, decided=decide, inbox_next=inbox_next
-        )
+        try:
+            step = await self._leadership.append_step(
+                events, time=now, decided=decide, inbox_next=inbox_next
+            )
+        except StreamError:
+            raise
+        except Exception as error:
+            # No stream raises this: the frame cannot be made, and was not written.
+            unmade = StepFailed("frame", "", "frame", error)
+            raise self._containment.learn(unmade, proposals, now, decide=decide) from error
         self.torn = False
         self.steps += 1
+        self._containment.went_well(inbox_next, taken=len(proposals))
         self._confirmed = self._clock.elapsed()
         _log.debug(
             "step",
@@ -181,6 +213,35 @@ class Term:
             decided=decide,
             took_s=took,
         )
+
+    async def _set_aside(self, remedy: Remedy) -> None:
+        """Write that something is set aside."""
+        engine, state, head = self._warm.engine, self._warm.engine.state, self._leadership.head
+        known = (
+            remedy.subject in state.asks
+            if remedy.kind == "ask"
+            else remedy.kind != "timer" or remedy.subject in state.timers.armed
+        )
+        if known:
+            now = self._leadership.stamp(self._time.now())
+            self.torn = True
+            try:
+                events = engine.suspend(
+                    now, remedy.kind, remedy.subject, (remedy.place, remedy.reason)
+                )
+            except StepFailed as fault:
+                raise self._containment.learn(fault, (), now, decide=False) from fault
+            await self._leadership.append_step(
+                events, time=now, decided=False, inbox_next=head.inbox_next
+            )
+            self.torn = False
+            _log.critical(
+                "decision suspended",
+                log=self._streams.log.name,
+                seq=events[0].seq,
+                **msgspec.structs.asdict(remedy),
+            )
+        self._containment.remedied(found=known)
 
     async def _decide(
         self, now: int, proposals: tuple[Proposal, ...], *, decide: bool

@@ -19,13 +19,14 @@ from typing import Literal
 import structlog
 from msgspec.structs import replace
 
-from events.chain import Head
+from events.chain import START, Head
 from events.errors import InboxDetached, LogDamaged, NotLeading, StateDiffers, StreamError
 from events.streams.attachment import must_read
 from events.streams.leadership import Leadership
 from events.streams.protocols import Streams
 from evsched.core.engine import Engine
-from evsched.service.faults import place_of
+from evsched.core.faults import place_of
+from evsched.service.containment import Contained, Containment, Uncontained, in_short
 from evsched.service.leading import Pace, Term
 from evsched.service.rebuilding import Snapshots, Warm
 from evsched.service.surroundings import Clock, surroundings
@@ -86,6 +87,8 @@ class Member:
         self._stopping = asyncio.Event()
         self._retries = 0
         self._faults = 0
+        self._head = START
+        self._containment = Containment()
         self._log = _log.bind(log=streams.log.name, partition=self.partition)
 
     # -------------------------------------------------------------------------------------- outside
@@ -170,15 +173,19 @@ class Member:
             )
             self.role = "starting"
             await self._pause(seconds)
+        except Uncontained as error:
+            self.failure = error
+            self._log.critical("partition given up", **self._facts(error))
+        except Contained as error:
+            self._log.critical("decision failed, going on without it", **self._facts(error))
+            self.role = "starting"
         except Exception as error:  # noqa: BLE001 - whatever it is, other partitions go on
             await self._after_fault(error)
 
     async def _after_fault(self, error: Exception) -> None:
         """Throw the state away and try again later; give up when that did not help several times."""
         self._faults += 1
-        facts = {**self._where(), "error": type(error).__name__, "cause": str(error)}
-        facts["place"] = place_of(error)
-        self._warm = None
+        facts = self._facts(error)
         if self._faults >= FAULTS:
             self.failure = error
             self._log.critical("partition given up", **facts)
@@ -188,17 +195,27 @@ class Member:
         self.role = "starting"
         await self._pause(seconds)
 
-    def _where(self) -> dict[str, object]:
-        """Return how far the log was read, for a message."""
-        if self._warm is None:
-            return {}
-        head = self._warm.reader.head
-        return {
+    def _facts(self, error: Exception) -> dict[str, object]:
+        """Return what there is to say of a fault, and forget the state: it may have taken a part of something."""
+        self._warm = None
+        head = self._head
+        facts: dict[str, object] = {
             "frame": head.frame,
             "position": head.position,
             "inbox_next": head.inbox_next,
             "seq": head.next_seq - 1,
         }
+        if isinstance(error, Contained):
+            fault = error.fault
+            return {
+                **facts,
+                "kind": fault.kind,
+                "subject": fault.subject,
+                "cause": in_short(fault.reason),
+                "place": fault.place,
+            }
+        cause = in_short(f"{type(error).__name__}: {error}")
+        return {**facts, "cause": cause, "place": place_of(error)}
 
     def _patience(self, attempt: int) -> float:
         """Return how long to wait before another attempt, seconds; ``attempt`` counts from 1."""
@@ -297,7 +314,9 @@ class Member:
         world = replace(self._world, rules=warm.rules, inbox=self._inbox_of(warm))
         leadership = await Leadership.acquire(self._streams.log, warm.reader, warm.apply, world)
         self._retries = 0
-        self._term = term = Term(self._streams, warm, leadership, self._clock, self._pace)
+        self._term = term = Term(
+            self._streams, warm, leadership, self._clock, self._pace, self._containment
+        )
         self.role = "leading"
         self._log.info(
             "leading", term=leadership.term, leader=leadership.leader, frame=leadership.head.frame
@@ -309,6 +328,7 @@ class Member:
         finally:
             self._term, self.role = None, "starting"
             self._watch.given_up(leadership.leader)
+            self._head = leadership.head
             if term.torn:
                 self._warm = None
             if term.steps:

@@ -15,8 +15,8 @@ import msgspec
 import structlog
 
 from events.streams import private_files
+from evsched.core.faults import place_of
 from evsched.service.assignment import Assignment
-from evsched.service.faults import place_of
 from evsched.service.member import Member, Role
 
 LOOK_S = 0.2

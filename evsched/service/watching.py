@@ -65,7 +65,8 @@ class Watch:
 
     def _nobody_leads(self, beat: Heartbeat | None, tip: Head) -> bool:
         if beat is None:
-            return tip.frame == 0
+            # One that gave up before its first heartbeat left none.
+            return tip.frame == 0 or tip.leader == self._given_up
         if beat.term < tip.term:
             # A newer leader has begun, and its first heartbeat is on its way.
             return tip.leader == self._given_up

@@ -38,6 +38,7 @@ def proposal_of(event: v.AnyEvent) -> v.Proposal:
             source=event.source,
             problem=event.reason if malformed else "",
             raw=event.raw,
+            code=event.code if malformed else "",
         )
     return v.Proposal(input=replace(event, seq=0))  # type: ignore[arg-type]
 
@@ -62,6 +63,8 @@ def note(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...] | None:
         return engine.begin_term(step.time, first)
     if isinstance(first, v.InboxAttached):
         return engine.attach(step.time, first)
+    if isinstance(first, v.DecisionSuspended):
+        return engine.suspend(step.time, first.kind, first.subject, (first.place, first.reason))
     return None
 
 

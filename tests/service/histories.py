@@ -11,6 +11,7 @@ from events.vocabulary import (
     AllocationBound,
     AllocationReleased,
     AskSubmitted,
+    AskWithdrawn,
     InputRejected,
     LeaderStarted,
     QuotaPreemptionCancelled,
@@ -113,6 +114,8 @@ def _each_task_runs_once(history: History) -> None:
         elif isinstance(event, AllocationBound):
             waiting.remove(event.ask)
             running.add(event.ask)
+        elif isinstance(event, AskWithdrawn):
+            waiting.discard(event.ask)
         elif isinstance(event, AllocationReleased):
             running.remove(event.allocation)
     assert running == set(history.engine.state.allocations)

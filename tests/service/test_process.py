@@ -129,7 +129,7 @@ def test_what_is_said_of_a_fault_names_its_place():
             members._log = kept
     (given_up,) = [line for line in lines if line["event"] == "partition given up"]
     assert given_up["partition"] == 0  # of the streams in memory
-    assert (given_up["error"], given_up["cause"]) == ("RuntimeError", "no room for this")
+    assert given_up["cause"] == "RuntimeError: no room for this"
     assert given_up["place"].startswith("test_process.py:")
     assert given_up["seq"] > 10
     assert given_up["position"] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evsched.core import suspension
 from evsched.core.queues import Application
 from evsched.core.refusals import leaf_of
 
@@ -38,6 +39,9 @@ def application_removed(state: State, event: v.ApplicationRemoved) -> None:
     """An application ended; what it has left ends by the events that follow."""
     application = state.applications[event.application]
     application.closing = True
+    for one in tuple(state.suspended.values()):
+        if one.ask is not None and one.ask.application == event.application:
+            suspension.answered(state, one.subject)
     forget_if_done(state, application)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evsched.core import tallies
+from evsched.core import suspension, tallies
 from evsched.core.folding.applications import application_of, forget_if_done
 from evsched.core.folding.cluster import stir
 from evsched.core.folding.pauses import end_pause
@@ -48,6 +48,8 @@ def ask_submitted(state: State, event: v.AskSubmitted) -> None:
             event.preempt_resources,
         )
         ask.local_queue = event.queue if event.queue in state.local_queues else ""
+    if state.suspended:
+        suspension.answered(state, name)
     state.asks[name] = application.asks[name] = ask
     if ask.created < application.created:  # noqa: PLR1730 - as above
         application.created = ask.created
@@ -56,7 +58,10 @@ def ask_submitted(state: State, event: v.AskSubmitted) -> None:
 
 
 def ask_withdrawn(state: State, event: v.AskWithdrawn) -> None:
-    """An ask was taken back."""
+    """An ask was taken back, by its owner or because it is set aside."""
+    if state.suspended and event.ask not in state.asks and ("ask", event.ask) in state.suspended:
+        suspension.answered(state, event.ask)
+        return
     ask = state.asks.pop(event.ask)
     application = state.applications[ask.application]
     take_out(state, application, ask)

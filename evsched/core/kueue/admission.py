@@ -27,6 +27,8 @@ from evsched.core.kueue.turns import turns
 from evsched.core.kueue.waiting import Waiting, waiting_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.workloads import Ask
@@ -176,13 +178,17 @@ class Run:
         state = self.state
         searcher = Searcher(state, self.step.tracer)
         cycle = Cycle(state, searcher)
-        nominees = cycle.nominate(heads)
+        nominees = cycle.nominate(self._each(heads))
         for nominee in turns(searcher.kueue, cycle.trial, nominees):
+            self.step.ask = nominee.ask.id
             cycle.handle(nominee)
+            self.step.ask = ""
         self._note_order(cycle.order)
         moved = False
         for nominee in cycle.order:
+            self.step.ask = nominee.ask.id
             moved = self._write(nominee) or moved
+        self.step.ask = ""
         vain = [nominee for nominee in cycle.order if nominee.outcome in VAIN]
         for nominee in vain:
             self._vain[_kind(nominee.ask)] = None
@@ -194,6 +200,13 @@ class Run:
         for nominee in cycle.order:
             if nominee.outcome in VAIN or nominee.outcome == "preempt" or not moved:
                 self._done[nominee.ask.id] = None
+
+    def _each(self, heads: list[Ask]) -> Iterator[Ask]:
+        """Yield the heads, and note which one is being decided on."""
+        for head in heads:
+            self.step.ask = head.id
+            yield head
+        self.step.ask = ""
 
     def _write(self, nominee: Nominee) -> bool:
         """Write the events of a nominee; tell whether anything is different now."""

@@ -71,6 +71,7 @@ def allocate(step: Step) -> None:
         _serve_reserved(step, columns)
         _serve_waiting(step, order, columns)
         order.stirred = False
+        step.ask = ""
     if step.tracer is not None:
         _note_waiting(step, order, columns)
 
@@ -101,6 +102,7 @@ def _serve_reserved(step: Step, columns: NodeColumns) -> None:
         for ask in sorted(
             (state.asks[name] for name in state.reservations), key=lambda ask: ask.seq
         ):
+            step.ask = ask.id
             name = _reserved_place(state, columns, ask)
             if name is not None:
                 again = (
@@ -155,6 +157,7 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
         demand = group.demand
         assert group.entry is not None
         ask = asks[group.entry[1][3]]
+        step.ask = ask.id
         pairs = demand.shape.pairs
         leaf = applications[ask.application].leaf
         full = within_maximum(leaf, pairs, own_claim=False)

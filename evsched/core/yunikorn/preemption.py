@@ -83,6 +83,7 @@ class _Cycle:
         decided: dict[str, None] = {}
         turns = Turns(self.state, waiting)
         while (line := turns.next()) is not None:
+            self.step.ask = line.first.id
             failure = self._held_back(line.first)
             if failure is None:
                 self._note(line)
@@ -102,6 +103,7 @@ class _Cycle:
                 self._learn(ask, failure)
             self._fail(line, failure)
             turns.drop(line)
+        self.step.ask = ""
         # What waits behind another new application of a stateaware leaf was looked at, too.
         known = self.state.tried
         self.tried.update(
@@ -189,6 +191,7 @@ class _Cycle:
         state = self.state
         known = state.tried
         for ask in line.in_order():
+            self.step.ask = ask.id
             if ask.id not in known:
                 self.tried[ask.id] = None
             if failure.code == GOING:
