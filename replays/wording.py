@@ -297,6 +297,12 @@ REMEDIES: dict[str, Callable[[Facts], str]] = {
 HISTORY: dict[str, Callable[[Facts], str]] = {
     "submitted": lambda _: "submitted",
     "withdrawn": lambda _: "withdrawn",
+    "suspended": lambda facts: (
+        f"set aside, as evsched failed at it ({facts['place']}): {facts['reason']}; submit it again, or apply a configuration"
+    ),
+    "taken-up": lambda facts: (
+        f"not taken up again: {facts['reason']}" if facts["reason"] else "taken up again"
+    ),
     "refused": lambda facts: f"refused: {facts['reason']}",
     "paused": lambda facts: (
         f"its application is paused until {format_time(facts['until'])}: {facts['asks']} of its asks fit on no node"

@@ -20,6 +20,7 @@ from evsched.core.engine import Engine
 from evsched.core.kueue import shares
 from evsched.core.quantity import format_amount
 from evsched.core.queues import Queue
+from evsched.core.suspension import in_force
 from evsched.service.rebuilding import Warm
 from evsched.service.surroundings import SystemClock
 
@@ -119,6 +120,10 @@ def _facts(warm: Observed, beat: Heartbeat | None, lag: int | None) -> dict[str,
             {"id": one.id, "kind": one.kind, "subject": one.subject, "due": one.due}
             for one in sorted(state.timers.armed.values(), key=lambda one: (one.due, one.id))
         ],
+        "suspended": [
+            {"kind": one.kind, "subject": one.subject, "since": one.since, "place": one.place}
+            for one in in_force(state)
+        ],
         "unhelpful": [
             {
                 "queue": queue,
@@ -199,8 +204,12 @@ def _show(facts: dict[str, Any]) -> None:
     if facts["queues"]:
         console.print()
         console.print(_table(facts["queues"]))
-    if facts["timers"] or facts["unhelpful"]:
+    if facts["timers"] or facts["unhelpful"] or facts["suspended"]:
         console.print()
+    for one in facts["suspended"]:
+        what = f"{one['kind']} {one['subject']}".rstrip()
+        sentence = f"SET ASIDE since {rfc3339(one['since'])}: {what}: evsched failed at it, at {one['place']}"
+        console.print(sentence, markup=False, style="bold red")
     for one in facts["timers"][:SHOWN]:
         console.print(f"timer {one['id']} is due at {rfc3339(one['due'])}")
     if len(facts["timers"]) > SHOWN:

@@ -172,7 +172,8 @@ class Engine:
         Args:
             time: As for `step`.
             kind: As in DecisionSuspended.
-            subject: The ask that waits, or the timer that is armed; empty for the other kinds.
+            subject: An ask that waits, or a timer that is armed; where it is neither, nothing but
+                the mark is set. Empty for the other kinds.
             fault: Place and reason, as in DecisionSuspended.
 
         Raises:
@@ -185,15 +186,12 @@ class Engine:
             found = step.emit(
                 v.DecisionSuspended, cause=0, kind=kind, subject=subject, place=place, reason=reason
             )
-            if kind == "ask":
-                self._withdraw(step, subject, found.seq)
+            if kind == "ask" and subject in self.state.asks:
+                seq = self.state.seq + 1
+                self._accept(step, v.AskWithdrawn(seq=seq, cause=found.seq, ask=subject))
         except Exception as error:
             raise step.failed(error) from error
         return tuple(step.events)
-
-    def _withdraw(self, step: Step, ask: str, cause: int) -> None:
-        """Withdraw an ask for its owner, with all that follows from it."""
-        self._accept(step, v.AskWithdrawn(seq=self.state.seq + 1, cause=cause, ask=ask))
 
     def _take(self, step: Step, proposal: v.Proposal) -> None:
         proposal = _named(proposal)

@@ -116,6 +116,12 @@ def _of_application(event: v.AnyEvent, application: str) -> tuple[str, dict[str,
 
 def _own(subject: str, event: v.AnyEvent) -> tuple[str, dict[str, Any]] | None:
     """Return what an event that names the subject says of it."""
+    if isinstance(event, v.DecisionSuspended | v.DecisionResumed):
+        if (event.kind, event.subject) != ("ask", subject):
+            return None
+        if isinstance(event, v.DecisionSuspended):
+            return "suspended", {"place": event.place, "reason": event.reason}
+        return "taken-up", {"reason": event.reason}
     if isinstance(event, v.InputRejected):
         named = (getattr(event.input, "ask", None), getattr(event.input, "allocation", None))
         return ("refused", {"reason": event.reason}) if subject in named else None

@@ -124,7 +124,18 @@ class _Walker:
             ",".join(self._name(name) for name in part.split(",")) for part in text.split(" ")
         )
 
+    def subject(self, event: v.DecisionSuspended | v.DecisionResumed) -> str:
+        """Return the id of an ask, or of a timer (its kind, a colon, and what it is about), under the new names."""
+        if event.kind != "timer":
+            return self._name(event.subject) if event.subject else ""
+        kind, _, about = event.subject.partition(":")
+        if kind == "evict":  # by the number of a decision
+            return event.subject
+        return f"{kind}:{self.path(about) if kind == 'quota' else self._name(about)}"
+
     def struct(self, value: msgspec.Struct) -> Any:
+        if isinstance(value, v.DecisionSuspended | v.DecisionResumed):
+            return replace(value, subject=self.subject(value), reason="")
         changed = {
             field.name: self.field(value, field.name, getattr(value, field.name))
             for field in fields(value)

@@ -57,7 +57,10 @@ def retake(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...]:
 
 
 def note(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...] | None:
-    """Take again a step in which nothing is decided: a new term, or another inbox; None for any other step."""
+    """Take again a step in which nothing is decided; None for any other step.
+
+    It begins a term, attaches another inbox, or sets aside what its leader failed at: facts, like inputs.
+    """
     first = step.events[0] if step.events else None
     if isinstance(first, v.LeaderStarted):
         return engine.begin_term(step.time, first)

@@ -239,7 +239,7 @@ async def test_an_ask_that_cannot_preempt_is_set_aside(world, broken):
 async def test_a_cycle_that_raises_for_nobody_in_particular_is_set_aside(world, broken):
     """Preemption stops, allocation goes on; a configuration that is applied again takes it up."""
     world.start()
-    broken(turns.Turns, "__init__", lambda *_: True)
+    broken(turns.Turns, "__init__", lambda *_, **__: True)
     await world.propose(*cluster(5))
     await asyncio.sleep(1)
     await world.propose(ask("research-1", "research"))
@@ -261,7 +261,7 @@ async def test_a_cycle_that_raises_for_nobody_in_particular_is_set_aside(world, 
 async def test_a_timer_that_raises_is_set_aside(world, broken):
     """The quota of one queue is not enforced; everything else goes on, until the configuration is applied again."""
     world.start()
-    broken(enforcement, "enforce", lambda *_: True)
+    broken(enforcement, "enforce", lambda *_, **__: True)
     await world.propose(*cluster(5))
     await asyncio.sleep(1)
     await world.propose(queues(4))
@@ -282,7 +282,7 @@ async def test_a_timer_that_raises_is_set_aside(world, broken):
 async def test_victims_that_cannot_be_told_again_are_left_alone(world, broken):
     """The timer of their eviction is set aside."""
     world.start()
-    broken(evictions, "overdue", lambda *_: True)
+    broken(evictions, "overdue", lambda *_, **__: True)
     await world.propose(*cluster(5))
     await asyncio.sleep(1)
     await world.propose(ask("research-1", "research"))
