@@ -26,7 +26,8 @@ import msgspec
 from msgspec import Struct
 
 from events.decisions import Suspended
-from events.vocabulary import AskSubmitted, Proposal
+from events.errors import StepUnprovable
+from events.vocabulary import AnyEvent, AskSubmitted, Proposal
 from evsched.core.faults import StepFailed
 
 TRIES = 3
@@ -179,6 +180,13 @@ class Containment:
             code=CODE,
         )
         return True
+
+
+def unwritable(error: StepUnprovable, events: tuple[AnyEvent, ...]) -> StepFailed:
+    """Return the failure of a step of which no frame can be made: that of an ask where its event is at fault."""
+    found = next((one for one in events if one.seq == error.seq), None)
+    ask = getattr(found, "ask", None) or ""
+    return StepFailed("ask" if ask else "frame", ask, "frame", error)
 
 
 def _brings(proposal: Proposal, ask: str) -> bool:

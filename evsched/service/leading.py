@@ -25,13 +25,14 @@ from events.errors import (
     InboxDetached,
     LeadershipLost,
     PositionLost,
+    StepUnprovable,
     StreamError,
 )
 from events.streams.leadership import Leadership
 from events.streams.protocols import Streams
 from events.vocabulary import AnyEvent, Proposal
 from evsched.core.faults import StepFailed
-from evsched.service.containment import Containment, Remedy
+from evsched.service.containment import Containment, Remedy, unwritable
 from evsched.service.rebuilding import Snapshots, Warm
 from evsched.service.surroundings import Clock, RecordTime
 from evsched.service.vicinity import own_name
@@ -166,7 +167,8 @@ class Term:
     async def _read_on(self, position: int, wait_s: float) -> tuple[Proposal, ...]:
         inbox = self._streams.inbox
         try:
-            return await inbox.read(position, self._batch, wait_s)
+            count = 1 if self._containment.alone else self._batch
+            return await inbox.read(position, count, wait_s)
         except PositionLost as error:
             # Not the log is damaged: the inbox lost its tail, or is another one by now.
             raise InboxDetached(inbox.name, error.reason) from error
@@ -193,11 +195,8 @@ class Term:
             step = await self._leadership.append_step(
                 events, time=now, decided=decide, inbox_next=inbox_next
             )
-        except StreamError:
-            raise
-        except Exception as error:
-            # No stream raises this: the frame cannot be made, and was not written.
-            unmade = StepFailed("frame", "", "frame", error)
+        except StepUnprovable as error:
+            unmade = unwritable(error, events)
             raise self._containment.learn(unmade, proposals, now, decide=decide) from error
         self.torn = False
         self.steps += 1

@@ -9,7 +9,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from events.chain import cut_into_frames
+from events.errors import StepUnprovable
 from events.streams import leadership
 from events.vocabulary import (
     AllocationBound,
@@ -189,14 +189,15 @@ async def test_a_frame_that_cannot_be_made_is_its_inputs_fault(world, broken):
     world.start()
 
     def hopeless(_, events, **__):
-        return any(getattr(one, "ask", "") == BAD for one in events)
+        for one in events:
+            if getattr(one, "ask", "") == BAD:
+                raise StepUnprovable(2, one.seq, type(one).__name__, "cannot be encoded")
 
     broken(leadership, "cut_into_frames", hopeless)
     await world.propose(*cluster(2), ask(BAD), ask("last"))
     history = await ended(world, broken)
     assert [one.proposal for one in history.only(InputRejected)] == [f"ask:{BAD}"]
     assert bound(history) == {"web-0", "web-1", "last"}
-    assert cut_into_frames is not None
 
 
 # ------------------------------------------------------------------------------ decisions
@@ -330,13 +331,13 @@ def test_what_cannot_be_set_aside_stops_the_partition(broken):
         await asyncio.sleep(1)
 
         def hopeless(*_, decided, **__):
-            return True
+            raise StepUnprovable(2, 0, "", "its header cannot be encoded")
 
         broken(leadership, "cut_into_frames", hopeless)
         await world.propose(ask("one"))
         await asyncio.wait_for(process.task, 60)
         assert process.member.role == "failed"
-        assert "Sabotage" in str(process.member.failure)
+        assert "StepUnprovable" in str(process.member.failure)
         broken.mend()
         await world.end()
 
