@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
 
-import msgspec
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from events.frame import decode_input
+from events.frame import UNREADABLE, decode_input
 from events.vocabulary import AnyInput
 from evsched.cli.answers import DONE, NO, CommandError, emit, say
 from evsched.cli.logs import HERE, Where
@@ -75,7 +74,7 @@ def parsed(lines: Iterable[tuple[int, str]], name: str) -> Iterator[AnyInput]:
             continue
         try:
             found = decode_input(line.encode())
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except UNREADABLE as error:
             raise CommandError(f"{name}:{number}: {error}") from error
         yield found if found.proposal else replace(found, proposal=f"submit:{uuid4().hex}")
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Protocol
-from urllib.parse import urlsplit
 
+from events.streams.opening import kafka_place
 from events.streams.security import KafkaSecurity
 
 
@@ -41,12 +41,6 @@ class Everything:
     async def run(self, taken: Callable[[frozenset[int]], object]) -> None:  # noqa: ARG002 - nothing is ever given out anew
         """Wait for ever."""
         await asyncio.Event().wait()
-
-
-def kafka_place(url: str) -> tuple[str, str] | None:
-    """Return bootstrap servers and name of a log on Kafka, None when it is elsewhere."""
-    parts = urlsplit(url)
-    return (parts.netloc, parts.path.strip("/")) if parts.scheme == "kafka" else None
 
 
 def assignment_for(url: str, security: KafkaSecurity) -> Assignment:

@@ -72,6 +72,10 @@ BAD = [
     "sqlite://host/x",
     f"kafka://u:{SECRET}@host:1/name",
     "x",
+    "kafka://[::1/name",
+    "kafka://host:99999/name",
+    "kafka://host:port/name",
+    "kafka://host:1,,/name",
 ]
 
 
