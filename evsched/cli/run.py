@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
+import structlog
 from cyclopts import Group, Parameter
 
-from events.errors import LogDamaged, StreamError
+from events.errors import EnvironmentFault, LogDamaged, StreamError
 from events.streams import open_streams
 from evsched.cli.answers import CRASHED, DONE, MISUSE, UNREACHABLE, CommandError
 from evsched.cli.interrupts import heeding
@@ -21,6 +24,12 @@ from evsched.service.member import Member
 from evsched.service.process import Service
 from evsched.service.rebuilding import SNAPSHOT_EVERY, Snapshots, settle
 from evsched.service.surroundings import BoundedClock, SystemClock
+
+START_S = 30.0
+"""How long a start is tried again where several brokers are named: one that has just died is not the end of the others."""
+AGAIN_S = 1.0
+
+_log = structlog.get_logger(__name__)
 
 _PACE = Group("Pace", help="For tests and special networks; the defaults are good.")
 
@@ -91,7 +100,8 @@ async def run(  # noqa: PLR0913 - the options of a command
     folder = snapshots if snapshots is not None else data_directory() / "snapshots"
     try:
         async with AsyncExitStack() as stack:
-            service = await _prepare(where, partitions, pace, folder, stack, create=create_topics)
+            preparing = partial(_prepare, where, partitions, pace, folder, create=create_topics)
+            service = await _patiently(preparing, stack, START_S if "," in where.url else 0.0)
             service.ready_file = ready_file
             await _serve(service)
     except StreamError as error:
@@ -105,6 +115,25 @@ def _code(service: Service) -> int:
     if all(isinstance(one, LogDamaged) for one in failures):
         return UNREACHABLE if failures else DONE
     return CRASHED
+
+
+async def _patiently(
+    prepare: Callable[[AsyncExitStack], Awaitable[Service]], stack: AsyncExitStack, seconds: float
+) -> Service:
+    """Return the service; try again for so long when the environment is at fault. The stack closes what it holds."""
+    clock = SystemClock()
+    end = clock.elapsed() + seconds
+    while True:
+        try:
+            async with AsyncExitStack() as attempt:
+                service = await prepare(attempt)
+                stack.push_async_exit(attempt.pop_all())
+                return service
+        except EnvironmentFault as error:
+            if clock.elapsed() >= end:
+                raise
+            _log.warning("start tried again", reason=str(error), again_in_s=AGAIN_S)
+            await asyncio.sleep(AGAIN_S)
 
 
 async def _prepare(

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from contextlib import ExitStack, asynccontextmanager
+import socket
+from contextlib import ExitStack, asynccontextmanager, suppress
 
 import pytest
 
@@ -240,3 +241,29 @@ async def test_a_broker_that_wants_a_password(run, own_kafka, kafka_topic_name, 
     assert await asyncio.to_thread(accepted.stop) == 0
     assert "Authentication" in refused.said()
     assert "-secret" not in refused.said() + accepted.said()
+
+
+async def test_a_start_waits_for_brokers_that_come_back(run, kafka_bootstrap, kafka_topic_name):
+    """Where several are named, none of which answers yet: the process says so and goes on by itself."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    host, _, there = kafka_bootstrap.rpartition(":")
+    process = run(f"kafka://127.0.0.1:{port},127.0.0.1:{port}/{kafka_topic_name}")
+    await until(lambda: "start tried again" in process.said(), 30, process)
+
+    async def pass_on(reader, writer):
+        """Let a client learn of the brokers, as the one that came back would."""
+        onward_reader, onward_writer = await asyncio.open_connection(host, int(there))
+        await asyncio.gather(pump(reader, onward_writer), pump(onward_reader, writer))
+
+    async def pump(source, sink):
+        with suppress(OSError):
+            while data := await source.read(65_536):
+                sink.write(data)
+                await sink.drain()
+        sink.close()
+
+    async with await asyncio.start_server(pass_on, "127.0.0.1", port):
+        await until(lambda: process.leading() == {0}, 40, process)
+    assert await asyncio.to_thread(process.stop) == 0
