@@ -69,7 +69,8 @@ class InputRejected(Event, frozen=True, kw_only=True):
     Attributes:
         reason: A sentence with the subject first, what was found and what was expected.
         code: A stable word for programs: ``malformed``, ``duplicate``, ``unknown``, ``invalid``,
-            ``conflict``, and ``internal-error`` where evsched itself failed at it.
+            ``conflict``, ``unsupported`` where a process knows no such rules, and
+            ``internal-error`` where evsched itself failed at it.
         proposal: Id of the proposal, empty when it had none.
         source: Who proposed, as the producer named itself.
         position: Its position in the inbox, -1 when it did not come from there.

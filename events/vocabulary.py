@@ -97,8 +97,9 @@ class Proposal(Struct, frozen=True, kw_only=True, gc=False):
         source: Who proposed, as the producer named itself.
         input: The proposal; None when it could not be read, and then ``problem`` says why and
             ``raw`` holds its beginning.
-        code: Of the refusal when ``input`` is None; empty counts as ``malformed``. A leader that
-            failed at a proposal gives it anew with ``internal-error``; no producer can.
+        code: Of the refusal when ``input`` is None; empty counts as ``malformed``. A leader gives it
+            anew with ``internal-error`` where it failed at a proposal, and with ``unsupported``
+            where a process knows no such rules; no producer can.
     """
 
     input: AnyInput | None = None

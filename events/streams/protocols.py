@@ -52,6 +52,8 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         address: Where the leader can be reached, for people and clients; may be empty.
         process: Which process of which machine it is, for others on that machine; may be empty.
         resigned: This is its last one: whoever stands by need not wait.
+        rules: The newest rules that it knows, for people.
+        release: Of its evsched, for people; empty: one from before it was named.
     """
 
     leader: str
@@ -62,6 +64,8 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     address: str = ""
     process: str = ""
     resigned: bool = False
+    rules: int = 1
+    release: str = ""
 
 
 class EventLog(Protocol):

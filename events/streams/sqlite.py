@@ -15,7 +15,7 @@ import msgspec
 
 from events.cloudevents import InboxRecord, proposals, read_proposal
 from events.errors import LogDamaged, PositionLost, StreamMissing, TopicMisconfigured
-from events.streams.protocols import BEFORE_FIRST, Heartbeat, Record, Streams
+from events.streams.protocols import BEFORE_FIRST, EventLog, Heartbeat, Record, Streams
 from events.streams.sqlite_file import APPLICATION_ID, FORMAT_VERSION, SqliteFile, Write, leave, use
 from events.vocabulary import AnyInput, Proposal
 
@@ -144,6 +144,22 @@ class SqliteLog(_Stream):
             return msgspec.json.decode(rows[0][0], type=Heartbeat) if rows else None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise LogDamaged(-1, f"heartbeat of {self.name} cannot be read: {error}") from error
+
+
+async def leave_word(log: EventLog, process: int, word: bytes) -> None:
+    """Leave what a process says of itself in a log's file; what one of the same number said before is gone.
+
+    The rows stand among the heartbeats, below the cluster partitions, so that a file needs no other
+    table: 0.1.0 takes one that it does not know for another program's.
+    """
+    assert isinstance(log, SqliteLog)
+    await log._file.write(Write("heartbeat", -process, [(word,)]))  # noqa: SLF001 - of this module
+
+
+async def words_in(log: EventLog) -> tuple[bytes, ...]:
+    """Return what processes said of themselves in a log's file."""
+    assert isinstance(log, SqliteLog)
+    return tuple(row[0] for row in await log._file.rows("words"))  # noqa: SLF001
 
 
 class SqliteInbox(_Stream):

@@ -215,6 +215,8 @@ def _show(report: Report) -> None:
     tell(
         f"{len(report.terms)} terms, {report.digests} digests compared, {report.holes} empty positions"
     )
+    if report.uncompared:
+        tell(f"{report.uncompared} digests not compared: a newer evsched made them")
     tell(
         f"{report.ignored} void frames passed over{', and an unfinished step at the end' if report.unfinished else ''}"
     )

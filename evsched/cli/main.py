@@ -66,6 +66,7 @@ COMMANDS = {
         "Keep read models of the log, for audits and for any SQL.",
     ),
     "audit": ("evsched.cli.audit:audit", "Answer questions about the past from the read model."),
+    "rules": ("evsched.cli.rules:app", "Show the rules that decide, and adopt newer ones."),
     "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),
 }
 """By name: where the command stands, and its line in the overview."""

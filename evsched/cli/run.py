@@ -12,11 +12,12 @@ from typing import Annotated, Literal
 import structlog
 from cyclopts import Group, Parameter
 
-from events.errors import EnvironmentFault, LogDamaged, StreamError
+from events.errors import EnvironmentFault, LogDamaged, StreamError, WrittenByNewer
 from events.streams import open_streams
 from evsched.cli.answers import CRASHED, DONE, MISUSE, UNREACHABLE, CommandError
 from evsched.cli.interrupts import heeding
 from evsched.cli.logs import Reach, as_command_error, data_directory
+from evsched.core.rules import NEWEST
 from evsched.service.assignment import assignment_for, partitions_of
 from evsched.service.leading import Pace
 from evsched.service.logs import configure
@@ -96,7 +97,13 @@ async def run(  # noqa: PLR0913 - the options of a command
     if partitions is not None and partitions < 1:
         raise CommandError(f"--partitions: found {partitions}, expected 1 or more", MISUSE)
     configure(log_format, verbose=verbose)
-    pace = Pace(beat=heartbeat, lease=lease, checkpoint_every=checkpoint_every, address=address)
+    pace = Pace(
+        beat=heartbeat,
+        lease=lease,
+        checkpoint_every=checkpoint_every,
+        address=address,
+        rules=NEWEST,
+    )
     folder = snapshots if snapshots is not None else data_directory() / "snapshots"
     try:
         async with AsyncExitStack() as stack:
@@ -112,7 +119,7 @@ async def run(  # noqa: PLR0913 - the options of a command
 def _code(service: Service) -> int:
     """Return the exit code: that of a fault of our own goes before that of a damaged log."""
     failures = [member.failure for member in service.failed]
-    if all(isinstance(one, LogDamaged) for one in failures):
+    if all(isinstance(one, LogDamaged | WrittenByNewer) for one in failures):
         return UNREACHABLE if failures else DONE
     return CRASHED
 
@@ -169,6 +176,7 @@ async def _prepare(
                 snapshots=own,
                 assigned=lambda number=number: assignment.has(number),  # type: ignore[misc]
                 on_built=settle,
+                others=assignment.companions,
             )
         )
     return Service(members, assignment)

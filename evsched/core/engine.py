@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from events.bounds import MAX_ID, id_problem
 from events.errors import WrittenByNewer
+from events.frame import encode_event
 from evsched.core import evictions, suspension, validation
 from evsched.core.reducer import apply, apply_all
 from evsched.core.refusals import Rejection
@@ -198,6 +199,11 @@ class Engine:
         proposed = proposal.input
         refused = self._refusal(proposal)
         if refused is not None:
+            raw = proposal.raw
+            if isinstance(proposed, v.RulesAdopted):
+                # A process of 0.1.0 does not know the type, and must be able to read on: what is
+                # refused to spare it may not stand in the log in a form that stops it.
+                raw, proposed = encode_event(proposed).decode(), None
             step.emit(
                 v.InputRejected,
                 cause=0,
@@ -207,7 +213,7 @@ class Engine:
                 source=proposal.source,
                 position=proposal.position,
                 input=proposed,
-                raw=proposal.raw[: self.state.rules.raw_kept],
+                raw=raw[: self.state.rules.raw_kept],
             )
             return
         assert proposed is not None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from evsched.core.queues import Queue
 from evsched.core.resources import ResourceTypes
-from evsched.core.rules import FIRST, rules_of
+from evsched.core.rules import FIRST, NEWEST, RULES, rules_of
 from evsched.core.timers import Timers
 
 if TYPE_CHECKING:
@@ -196,8 +196,11 @@ class State:
         """Return the digest of this state: SHA-256, in hexadecimal.
 
         Args:
-            record: Version of the record; None: that of the rules in force.
+            record: Version of the record; None: that of the rules in force, or the newest one that
+                this release can make where it does not know them.
         """
         from evsched.core.record import digest  # noqa: PLC0415 - the record knows the state
 
-        return digest(self, self.rules.record if record is None else record)
+        if record is None:
+            record = RULES.get(self.rules_version, RULES[NEWEST]).record
+        return digest(self, record)

@@ -9,11 +9,18 @@ and no offset is committed. The embedded log has no such thing: there every proc
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from events.streams.opening import kafka_place
+import msgspec
+
+from events.streams.opening import kafka_place, open_streams
 from events.streams.security import KafkaSecurity
+from events.streams.sqlite import leave_word, words_in
+from evsched.core.rules import NEWEST
+from evsched.service.companions import Companion
+from evsched.service.vicinity import own_name, surely_gone
 
 
 class Assignment(Protocol):
@@ -30,24 +37,51 @@ class Assignment(Protocol):
                 others belong to somebody else who is alive.
         """
 
+    async def companions(self) -> Iterable[Companion]:
+        """Return the processes that could lead, as far as they can be seen.
+
+        Raises:
+            StreamError: It cannot be found out now.
+        """
+
 
 class Everything:
     """Every process goes first everywhere: where the log cannot spread partitions."""
+
+    def __init__(self, url: str = "") -> None:
+        """Keep this process's word in the file at this address, if it is one."""
+        self._url = url if url.startswith("sqlite:") else ""
 
     def has(self, partition: int) -> bool:  # noqa: ARG002 - every one
         """Return True."""
         return True
 
     async def run(self, taken: Callable[[frozenset[int]], object]) -> None:  # noqa: ARG002 - nothing is ever given out anew
-        """Wait for ever."""
+        """Leave this process's word in the file, then wait for ever."""
+        if self._url:
+            async with open_streams(self._url) as streams:
+                word = Companion(name=own_name(), rules=NEWEST)
+                # Rows of the first cluster partition and later count from 0 on; below that stand
+                # processes, by their number, so that a new one takes the place of a former one.
+                await leave_word(streams.log, os.getpid(), msgspec.json.encode(word))
         await asyncio.Event().wait()
+
+    async def companions(self) -> tuple[Companion, ...]:
+        """Return those that left their word in the file and have not surely ended."""
+        if not self._url:
+            return ()
+        async with open_streams(self._url) as streams:
+            words = [
+                msgspec.json.decode(data, type=Companion) for data in await words_in(streams.log)
+            ]
+        return tuple(one for one in words if one.name and not surely_gone(one.name))
 
 
 def assignment_for(url: str, security: KafkaSecurity) -> Assignment:
     """Return how partitions of a log are spread over processes."""
     place = kafka_place(url)
     if place is None:
-        return Everything()
+        return Everything(url)
     # The client is slow to load and the embedded log does not need it.
     from events.streams.kafka_access import KafkaAccess  # noqa: PLC0415
     from evsched.service.kafka_group import Group  # noqa: PLC0415

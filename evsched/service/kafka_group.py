@@ -8,12 +8,14 @@ from collections.abc import Callable
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka import errors as kafka_errors
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from events.errors import StreamError
-from events.streams.kafka_access import KafkaAccess, to_its_end
+from events.streams.kafka_access import KafkaAccess, meaning, to_its_end
 from events.streams.kafka_client import cancelled, goodbye
 from events.streams.kafka_topics import topic_names
+from evsched.service.companions import Companion, own_client, rules_of_client
 
 SESSION_MS = 6_000
 """After this long without a word the group gives a process's partitions to others; brokers take no less by default."""
@@ -26,8 +28,11 @@ _log = structlog.get_logger(__name__)
 class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     """The consumer group ``NAME-leaders`` on the inbox topic."""
 
-    def __init__(self, access: KafkaAccess, name: str, session_ms: int = SESSION_MS) -> None:
-        """Prepare to join; `run` joins."""
+    def __init__(
+        self, access: KafkaAccess, name: str, session_ms: int = SESSION_MS, client: str = ""
+    ) -> None:
+        """Prepare to join; `run` joins, as this client (by default as one that knows the rules of this release)."""
+        self._client = client or own_client()
         self._access = access
         self._name = name
         self._session_ms = session_ms
@@ -64,7 +69,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     async def _belong(self) -> None:
         """Be a member of the group until something goes wrong."""
         self._consumer = consumer = AIOKafkaConsumer(
-            **self._access.options(),
+            **(self._access.options() | {"client_id": self._client}),
             group_id=self._group,
             enable_auto_commit=False,
             auto_offset_reset="latest",
@@ -83,6 +88,24 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         finally:
             self._consumer = None
             await goodbye(consumer)
+
+    async def companions(self) -> tuple[Companion, ...]:
+        """Return the members of the group, this process included."""
+        admin = AIOKafkaAdminClient(**self._access.options())
+        try:
+            await to_its_end(admin.start())
+            (found,) = await admin.describe_consumer_groups([self._group])
+        except (kafka_errors.KafkaError, OSError) as error:
+            raise meaning(error, self._group) from error
+        finally:
+            await admin.close()
+        (described,) = found.to_object()["groups"]
+        return tuple(
+            Companion(
+                name=f"at {one['client_host'].lstrip('/')}", rules=rules_of_client(one["client_id"])
+            )
+            for one in described["members"]
+        )
 
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
         """Do nothing yet: most of them come back, and until they are given out anew nobody else goes first."""

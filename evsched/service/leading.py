@@ -30,8 +30,10 @@ from events.errors import (
 )
 from events.streams.leadership import Leadership
 from events.streams.protocols import Streams
-from events.vocabulary import AnyEvent, Proposal
+from events.vocabulary import AnyEvent, Proposal, RulesAdopted
 from evsched.core.faults import StepFailed
+from evsched.core.rules import FIRST
+from evsched.service.companions import Companions, judged, nobody
 from evsched.service.containment import Containment, Remedy, unwritable
 from evsched.service.rebuilding import Snapshots, Warm
 from evsched.service.surroundings import Clock, RecordTime
@@ -60,6 +62,8 @@ class Pace(Struct, frozen=True, kw_only=True):
         batch: Most proposals of one step.
         checkpoint_every: Events between two digests in the log.
         address: Where this process can be reached, for people; may be empty.
+        rules: Those that a log begins with when this process is its first leader; a log that has
+            begun keeps its own.
     """
 
     beat: float = 0.5
@@ -70,6 +74,7 @@ class Pace(Struct, frozen=True, kw_only=True):
     batch: int = 1000
     checkpoint_every: int = 100_000
     address: str = ""
+    rules: int = FIRST
 
 
 class Term:
@@ -80,6 +85,7 @@ class Term:
         torn: Whether the state may hold what the log does not, or the other way round: it is of no
             use then once the term is over.
         steps: How many were written.
+        others: Tells which processes could lead, and what rules they know.
     """
 
     def __init__(
@@ -93,6 +99,7 @@ class Term:
     ) -> None:
         """Begin with a fence that is in the log, the state behind it, and what earlier terms have learned from faults."""
         self._containment = containment
+        self.others: Companions = nobody
         self.over = asyncio.Event()
         self.torn = False
         self.steps = 0
@@ -153,6 +160,7 @@ class Term:
             # Positions without a record: the backlog ends here.
             self._backlog_end = head.inbox_next
         inbox_next = proposals[-1].position + 1 if proposals else head.inbox_next
+        proposals = await judged((*self._beginning(), *proposals), self.others)
         now = self._leadership.stamp(self._time.now())
         hold = self._containment.hold and bool(proposals)
         decide = (inbox_next >= self._backlog_end or alone) and not hold
@@ -172,6 +180,14 @@ class Term:
         except PositionLost as error:
             # Not the log is damaged: the inbox lost its tail, or is another one by now.
             raise InboxDetached(inbox.name, error.reason) from error
+
+    def _beginning(self) -> tuple[Proposal, ...]:
+        """Return what a new log begins with: the rules that it is to be decided by, unless they are the first."""
+        state = self._warm.engine.state
+        # Nothing but leaders has begun, each with one event.
+        if state.seq != self._leadership.term or self._pace.rules <= state.rules_version:
+            return ()
+        return (Proposal(input=RulesAdopted(rules=self._pace.rules), source="evsched"),)
 
     async def _step(
         self, now: int, proposals: tuple[Proposal, ...], inbox_next: int, *, decide: bool

@@ -20,12 +20,21 @@ import structlog
 from msgspec.structs import replace
 
 from events.chain import START, Head
-from events.errors import InboxDetached, LogDamaged, NotLeading, StateDiffers, StreamError
+from events.errors import (
+    InboxDetached,
+    LogDamaged,
+    NotLeading,
+    StateDiffers,
+    StreamError,
+    WrittenByNewer,
+)
 from events.streams.attachment import must_read
 from events.streams.leadership import Leadership
 from events.streams.protocols import Streams
 from evsched.core.engine import Engine
 from evsched.core.faults import place_of
+from evsched.core.rules import RULES
+from evsched.service.companions import Companions, nobody
 from evsched.service.containment import Contained, Containment, Uncontained, in_short
 from evsched.service.leading import Pace, Term
 from evsched.service.rebuilding import Snapshots, Warm
@@ -46,11 +55,11 @@ class Member:
     Attributes:
         partition: Number of the cluster partition.
         role: What it does at present.
-        failure: Why it gave up: `LogDamaged`, or the exception of a fault of our own; None while it
+        failure: Why it gave up: `LogDamaged`, `WrittenByNewer`, or the exception of a fault of our own; None while it
             goes on.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a process
         self,
         streams: Streams,
         clock: Clock,
@@ -59,6 +68,7 @@ class Member:
         snapshots: Snapshots | None = None,
         assigned: Callable[[], bool] = lambda: True,
         on_built: Callable[[], object] = lambda: None,
+        others: Companions = nobody,
     ) -> None:
         """Prepare; `run` does everything.
 
@@ -69,7 +79,9 @@ class Member:
             snapshots: Where to begin and what to leave; None: keep none.
             assigned: Tells whether this process goes first when nobody leads.
             on_built: Called when a state has been built.
+            others: Tells which processes could lead, and what rules they know.
         """
+        self._others = others
         self.partition = streams.log.partition
         self.role: Role = "starting"
         self.failure: Exception | None = None
@@ -89,6 +101,7 @@ class Member:
         self._faults = 0
         self._head = START
         self._containment = Containment()
+        self._told_outdated = False
         self._log = _log.bind(log=streams.log.name, partition=self.partition)
 
     # -------------------------------------------------------------------------------------- outside
@@ -116,7 +129,20 @@ class Member:
         """Whether it leads and has seen its own heartbeat come back, or follows a leader that is alive."""
         if self.role == "leading":
             return self._term is not None and self._term.confirmed
-        return self.role == "standby" and self._led_by_other
+        return self.role == "standby" and self._led_by_other and not self.outdated
+
+    @property
+    def outdated(self) -> str:
+        """Why this process is too old for the log, so that it can only stand by or has stopped; empty: it is not."""
+        if isinstance(self.failure, WrittenByNewer):
+            return str(self.failure)
+        if self._warm is None or self._warm.engine.state.rules_version in RULES:
+            return ""
+        try:
+            self._warm.rules()
+        except WrittenByNewer as error:
+            return str(error)
+        return ""
 
     def stop(self) -> None:
         """Ask for a graceful end: the step under way is finished, and the next leader need not wait for the lease."""
@@ -157,6 +183,9 @@ class Member:
             self._warm, self.role = None, "starting"
         except LogDamaged as error:
             self._fail(error)
+        except WrittenByNewer as error:
+            self.failure = error
+            self._log.critical("log is newer than this process", reason=str(error))
         except NotLeading as error:
             self._log.warning("term over", reason=str(error))
         except InboxDetached as error:
@@ -278,6 +307,11 @@ class Member:
 
     async def _should_lead(self, warm: Warm) -> bool:
         """Tell whether nobody leads and it is for this process to do so."""
+        if self.outdated:
+            if not self._told_outdated:
+                self._told_outdated = True
+                self._log.critical("standing by", reason=self.outdated)
+            return False
         sight = await self._watch.look(warm.reader.tip)
         self._led_by_other = sight == "led"
         if sight == "led":
@@ -317,6 +351,7 @@ class Member:
         self._term = term = Term(
             self._streams, warm, leadership, self._clock, self._pace, self._containment
         )
+        term.others = self._others
         self.role = "leading"
         self._log.info(
             "leading", term=leadership.term, leader=leadership.leader, frame=leadership.head.frame

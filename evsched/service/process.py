@@ -35,6 +35,7 @@ class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     ready: bool
     term: int
+    outdated: str = ""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +77,13 @@ class Service:
         return Report(
             pid=os.getpid(),
             partitions=tuple(
-                MemberReport(partition=one.partition, role=one.role, ready=one.ready, term=one.term)
+                MemberReport(
+                    partition=one.partition,
+                    role=one.role,
+                    ready=one.ready,
+                    term=one.term,
+                    outdated=one.outdated,
+                )
                 for one in self.members
             ),
         )

@@ -47,6 +47,7 @@ class Report(Struct, kw_only=True):
         records: How many there are, void ones included.
         holes: Positions that hold no record (a broker may leave some).
         digests: How many checkpoints were compared with the state.
+        uncompared: How many were not, because this release cannot make their record of the state.
         unfinished: Whether it ends in the middle of a step, which then never happened.
         ignored: How many frames are void; ``voids`` names the first of them.
         digest: Of the state at the end.
@@ -64,6 +65,7 @@ class Report(Struct, kw_only=True):
     last_time: int = 0
     holes: int = 0
     digests: int = 0
+    uncompared: int = 0
     unfinished: bool = False
     ignored: int = 0
     voids: list[Void] = []
@@ -116,6 +118,8 @@ async def check_log(
     )
     report.inbox, report.inbox_next = head.inbox, head.inbox_next
     report.unfinished, report.digest = reader.unfinished, engine.state.digest()
+    report.uncompared = engine.state.uncompared
+    report.digests -= report.uncompared
     return report
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events.chain import ChainReader
-from events.errors import LogDamaged
+from events.errors import LogDamaged, WrittenByNewer
 from events.frame import encode_event
 from replays.checking.tail_check import Witness
 from replays.history.around import around
@@ -82,10 +82,15 @@ def verify(
         engine: At the state before the first step; it is moved on.
         steps: In order, without gaps.
         progress: Called after every step.
+
+    Raises:
+        WrittenByNewer: This release does not know the rules in force at some step.
     """
     for step in steps:
         try:
             decided = retake(engine, step)
+        except WrittenByNewer:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever a damaged step makes the core raise is the finding
             first = step.events[0] if step.events else None
             return Difference(

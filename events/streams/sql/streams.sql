@@ -25,6 +25,9 @@ select position, id, source, data from inbox where partition = ? and position >=
 -- name: last_beat
 select data from heartbeat where partition = ?;
 
+-- name: words
+select data from heartbeat where partition < 0 order by partition;
+
 -- name: guards
 select name from sqlite_master where type = 'trigger' order by name;
 
