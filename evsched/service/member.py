@@ -36,6 +36,7 @@ from evsched.core.faults import place_of
 from evsched.core.rules import RULES
 from evsched.service.companions import Companions, nobody
 from evsched.service.containment import Contained, Containment, Uncontained, in_short
+from evsched.service.evidence import keep
 from evsched.service.leading import Pace, Term
 from evsched.service.rebuilding import Snapshots, Warm
 from evsched.service.surroundings import Clock, surroundings
@@ -342,6 +343,13 @@ class Member:
 
         return named
 
+    async def _keep_evidence(self, warm: Warm) -> None:
+        """Leave a file about the failure that ended the term before, now that the state before it is there again."""
+        evidence, self._containment.evidence = self._containment.evidence, None
+        if evidence is not None and self._snapshots.folder is not None:
+            head = warm.reader.head
+            await asyncio.to_thread(keep, self._snapshots.folder, head, warm.engine, evidence)
+
     async def _lead(self, warm: Warm) -> None:
         """Open a term and lead until stopped, asked to resign, or overtaken."""
         self._led_by_other = False
@@ -353,6 +361,7 @@ class Member:
         )
         term.others = self._others
         self.role = "leading"
+        await self._keep_evidence(warm)
         self._log.info(
             "leading", term=leadership.term, leader=leadership.leader, frame=leadership.head.frame
         )

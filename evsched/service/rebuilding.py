@@ -103,7 +103,7 @@ class Snapshots:
 
     def __init__(self, folder: Path | None = None, every: int = SNAPSHOT_EVERY) -> None:
         """Keep a snapshot about every ``every`` events, in a folder of its own for each log below ``folder``; None: keep none."""
-        self._folder = folder
+        self.folder = folder
         self._every = every
         self._last = 0
         self._trusted = True
@@ -115,7 +115,7 @@ class Snapshots:
 
     async def begin(self, log: EventLog) -> Warm:
         """Return a state from the newest snapshot that the log still agrees with, or an empty one; `Warm.catch_up` comes next."""
-        store = self._store(await _log_id(log)) if self._folder is not None else None
+        store = self._store(await _log_id(log)) if self.folder is not None else None
         if store is not None and self._trusted:
             for header, state in store.usable(store.folder.name):
                 try:
@@ -132,7 +132,7 @@ class Snapshots:
 
     def overdue(self, engine: Engine) -> int:
         """Return how many times over a snapshot is due; 0: not yet."""
-        return (engine.state.seq - self._last) // self._every if self._folder is not None else 0
+        return (engine.state.seq - self._last) // self._every if self.folder is not None else 0
 
     def save(self, warm: Warm) -> None:
         """Write a snapshot of a state that is at the end of a complete step. Encoding is done at once, writing by a thread."""
@@ -155,10 +155,10 @@ class Snapshots:
 
     def _store(self, log_id: str) -> SnapshotStore | None:
         name = plain_name(log_id)
-        if self._folder is None or name is None:
+        if self.folder is None or name is None:
             return None
         return SnapshotStore(
-            self._folder / name, lambda text: _log.warning("snapshot passed over", reason=text)
+            self.folder / name, lambda text: _log.warning("snapshot passed over", reason=text)
         )
 
 

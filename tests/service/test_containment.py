@@ -23,9 +23,13 @@ from events.vocabulary import (
     PreemptionDecided,
     QuotaPreemptionDecided,
 )
+from evsched.cli.answers import CommandError
+from evsched.cli.debug import replay
 from evsched.core import evictions, record, reducer, suspension, validation
 from evsched.core.quota import enforcement
 from evsched.core.yunikorn import allocation, guarantee, turns
+from evsched.service.rebuilding import Snapshots
+from replays.checking import bundle
 from tests.service.inputs import ask, cluster, node, queues, release
 from tests.service.test_member import World
 from tests.service.virtual import simulate
@@ -424,3 +428,56 @@ async def test_an_ask_that_raises_still_is_set_aside_again(world, broken):
     history = await ended(world, broken)
     assert suspended(history) == [("ask", BAD)] * 2
     assert {"last", "more"} <= bound(history)
+
+
+def test_a_failure_leaves_a_file_that_fails_again(broken, tmp_path, capsys):
+    """It holds the state before and the proposals; the command says that it fails, and that it does not once it is mended."""
+
+    async def story():
+        world = World()
+        world.start(snapshots=Snapshots(tmp_path / "snapshots"))
+        await world.propose(*cluster(2))
+        await asyncio.sleep(1)
+        broken.fold(AskSubmitted, lambda event: event.ask == BAD)
+        await world.propose(ask(BAD), ask("last"))
+        await asyncio.sleep(10)
+        (file,) = (tmp_path / "snapshots" / "faults").iterdir()
+        assert file.stat().st_mode & 0o077 == 0
+        found = bundle.read(file.read_bytes())
+        assert (found.kind, [one.input.ask for one in found.proposals]) == ("input", [BAD, "last"])
+        assert "Sabotage: AskSubmitted is broken" in found.traceback
+        again = bundle.reproduce(found)
+        assert (again.kind, again.place) == (found.kind, found.place)
+        assert replay(file) == 0
+        broken.mend()
+        assert bundle.reproduce(found) is None
+        assert replay(file, json=True) == 1
+        assert '"reproduced":false' in capsys.readouterr().out.replace(" ", "")
+        await world.end()
+
+    simulate(story())
+
+
+def test_at_most_ten_files_are_left(broken, tmp_path):
+    """A flood of failures fills no disk."""
+
+    async def story():
+        world = World()
+        world.start(snapshots=Snapshots(tmp_path))
+        broken.fold(AskSubmitted, lambda event: event.ask.startswith(BAD))
+        await world.propose(*cluster(2), *(ask(f"{BAD}-{number}") for number in range(15)))
+        await asyncio.sleep(10)
+        assert len(list((tmp_path / "faults").iterdir())) == 10
+        history = await ended(world, broken)
+        assert len(history.only(InputRejected)) == 15
+
+    simulate(story())
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[" * 100_000, b'{"format":2}'])
+def test_a_file_that_is_no_bundle_is_named(tmp_path, data):
+    """It is the caller's mistake, told with the name of the file."""
+    file = tmp_path / "other.json"
+    file.write_bytes(data)
+    with pytest.raises(CommandError, match=r"other\.json"):
+        replay(file)

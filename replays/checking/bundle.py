@@ -1,0 +1,136 @@
+"""A failure as a file: what the engine was given when it raised, so that it raises again elsewhere."""
+
+from __future__ import annotations
+
+import platform
+import traceback
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import msgspec
+import zstandard
+
+from events.vocabulary import Proposal
+from evsched.core import snapshot
+from evsched.core.engine import Engine
+from evsched.core.faults import StepFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMAT = 1
+MAX_STATE_BYTES = 2**31
+"""A state that unpacks to more is not read."""
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that raised.
+
+    Attributes:
+        release, python: Of the process in which it did.
+        log_id, frame: Of the log, and its last frame before the step.
+        kind, subject, place, reason: As in `StepFailed`.
+        traceback: As Python tells it.
+        time, decide: As the step was given them.
+        state_time: Of the state, milliseconds.
+        state: Snapshot of the state before the step, compressed.
+        proposals: Those of the step, in order.
+    """
+
+    format: int = FORMAT
+    release: str
+    python: str
+    log_id: str
+    frame: int
+    kind: str
+    subject: str
+    place: str
+    reason: str
+    traceback: str
+    time: int
+    decide: bool
+    state_time: int
+    state: bytes
+    proposals: tuple[Proposal, ...]
+
+
+class NoBundle(Exception):
+    """A file holds no bundle that this release can read."""
+
+
+def bundle(  # noqa: PLR0913 - what a failure consists of
+    engine: Engine,
+    fault: StepFailed,
+    proposals: Sequence[Proposal],
+    *,
+    time: int,
+    decide: bool,
+    log_id: str,
+    frame: int,
+) -> bytes:
+    """Return a failure as the bytes of a file (JSON).
+
+    Args:
+        engine: At the state before the step.
+        fault: What the step raised.
+        proposals: Those of the step.
+        time: As the step was given it, milliseconds.
+        decide: As the step was given it.
+        log_id: Of the log.
+        frame: Its last frame before the step.
+    """
+    state = engine.state
+    return msgspec.json.encode(
+        Bundle(
+            release=version("evsched"),
+            python=platform.python_version(),
+            log_id=log_id,
+            frame=frame,
+            kind=fault.kind,
+            subject=fault.subject,
+            place=fault.place,
+            reason=fault.reason,
+            traceback="".join(traceback.format_exception(fault)),
+            time=time,
+            decide=decide,
+            state_time=state.time,
+            state=zstandard.compress(snapshot.encode(state)),
+            proposals=tuple(proposals),
+        )
+    )
+
+
+def read(data: bytes) -> Bundle:
+    """Return the bundle in the bytes of a file.
+
+    Raises:
+        NoBundle: It is none, or one of another format.
+    """
+    try:
+        found = msgspec.json.decode(data, type=Bundle)
+    except (msgspec.DecodeError, RecursionError) as error:
+        message = f"no bundle of a failure can be read: {error}"
+        raise NoBundle(message) from error
+    if found.format != FORMAT:
+        message = f"bundle: found format {found.format}, expected {FORMAT}"
+        raise NoBundle(message)
+    return found
+
+
+def reproduce(found: Bundle) -> StepFailed | None:
+    """Take the step of a bundle again; return what it raises with this release, None when nothing.
+
+    Raises:
+        NoBundle: Its state cannot be read by this release.
+    """
+    try:
+        data = zstandard.ZstdDecompressor().decompress(found.state, MAX_STATE_BYTES)
+        state = snapshot.decode(data, found.state_time)
+    except (zstandard.ZstdError, msgspec.DecodeError) as error:
+        message = f"bundle: its state cannot be read: {error}"
+        raise NoBundle(message) from error
+    try:
+        Engine(state).step(found.time, found.proposals, decide=found.decide)
+    except StepFailed as fault:
+        return fault
+    return None
