@@ -207,6 +207,62 @@ def test_pure_rooms_iterate_over_no_set() -> None:
     assert not loops
 
 
+FAMILIES = ("KueueSpec", "YunikornSpec", "CustomSpec")
+"""The configurations by which a family could be told."""
+
+KNOW_FAMILIES = (
+    "evsched/core/kueue/",
+    "evsched/core/yunikorn/",
+    "evsched/core/registry.py",
+    "evsched/config/",
+)
+"""Where it may be asked which family is in force."""
+
+
+def test_only_a_family_itself_asks_which_one_is_in_force() -> None:
+    """A third family would have to be taught to every other place: no `isinstance` and no `case` on a family's configuration."""
+
+    def asked(node: ast.AST) -> ast.expr | None:
+        if isinstance(node, ast.MatchClass):
+            return node.cls
+        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        return node.args[1] if called and node.func.id == "isinstance" else None
+
+    found = [
+        at(file, kind.lineno)
+        for file in sources("evsched", "projections", "replays")
+        if not str(file.relative_to(ROOT)).startswith(KNOW_FAMILIES)
+        for node in ast.walk(ast.parse(text_of(file)))
+        if (kind := asked(node)) is not None and any(name in ast.unparse(kind) for name in FAMILIES)
+    ]
+    assert not found
+
+
+SHARED_NAMES = {
+    "Amount", "Answer", "Assignment", "Change", "Changed", "ConfigurationError", "Difference",
+    "Document", "Found", "Group", "Kind", "Line", "Moment", "Node", "Outcome", "Part", "Place",
+    "Plan", "Prepared", "Report", "Rows", "Seconds", "Snapshots", "Step", "Term",
+}  # fmt: skip
+"""Names of types that are still defined more than once; none may be added."""
+
+
+def test_one_name_means_one_type() -> None:
+    """Who reads a name has met it once: no two classes, aliases of types or type variables with a name of their own share it."""
+    places: dict[str, list[str]] = {}
+    for file in sources("events", "evsched", "projections", "replays"):
+        for node in ast.parse(text_of(file)).body:
+            names = []
+            if isinstance(node, ast.ClassDef):
+                names = [node.name]
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp):
+                names = [one.id for one in node.targets if isinstance(one, ast.Name)]
+            for name in names:
+                if name[0] != "_" and not name.isupper() and name[0].isupper():
+                    places.setdefault(name, []).append(at(file, node.lineno))
+    twice = {name: where for name, where in places.items() if len(where) > 1}
+    assert not {name: where for name, where in twice.items() if name not in SHARED_NAMES}
+
+
 def test_nothing_names_a_machine_or_a_registry() -> None:
     """A clone works anywhere: no path of somebody's machine, no host of a package registry in any file."""
     named = [

@@ -9,7 +9,6 @@ import msgspec
 
 from events.chain import Step
 from events.cloudevents import rfc3339
-from events.configuration import KueueSpec
 from events.errors import AccessDenied, StreamError
 from events.streams import Heartbeat, open_streams
 from events.vocabulary import QuotaPreemptionUnhelpful
@@ -18,6 +17,7 @@ from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.core.engine import Engine
 from evsched.core.kueue import shares
+from evsched.core.kueue.model import quota_in
 from evsched.core.quantity import format_amount
 from evsched.core.queues import Queue
 from evsched.core.suspension import in_force
@@ -165,7 +165,7 @@ def _queue(engine: Engine, queue: Queue) -> dict[str, Any]:
         "preempting": amounts(queue.preempting),
         "pending": amounts(queue.pending),
     }
-    quota = queue.quota
+    quota = quota_in(queue)
     if quota is None:
         return row | {"guaranteed": limits(queue.guaranteed), "max": limits(queue.maximum)}
     row |= {
@@ -173,10 +173,7 @@ def _queue(engine: Engine, queue: Queue) -> dict[str, Any]:
         "quota": limits(quota.subtree),
         "borrowing_limit": limits(quota.borrowing),
     }
-    if (
-        isinstance(engine.state.configuration, KueueSpec)
-        and engine.state.configuration.fair_sharing
-    ):
+    if shares.are_shared(engine.state):
         row |= {"share": shares.status(quota, quota.usage)}
     return row
 

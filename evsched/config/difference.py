@@ -18,6 +18,7 @@ from events.configuration import Configuration
 from events.vocabulary import ConfigurationApplied
 from evsched.config.difference_fields import fields_of
 from evsched.core import snapshot, trees, validation
+from evsched.core.kueue.model import quota_in, quota_of
 from evsched.core.quantity import format_amount
 from evsched.core.queues import Queue
 from evsched.core.quota import enforcement as quota
@@ -195,10 +196,11 @@ def _timers(base: State, trial: State) -> Iterator[TimerChange]:
 def _above(trial: State) -> Iterator[Above]:
     names = trial.types.names
     for path, queue in trial.queues.items():
-        if queue.quota is None:
+        quota = quota_in(queue)
+        if quota is None:
             limits = queue.maximum
         elif queue.leaf:
-            limits = {index: queue.quota.potential(index) for index in queue.quota.usage}
+            limits = {index: quota.potential(index) for index in quota.usage}
         else:
             continue
         for index in over(queue, limits):
@@ -257,9 +259,9 @@ def _impossible(state: State, ask: Ask) -> str | None:
 
 def _beyond_cohort(state: State, leaf: Queue, ask: Ask) -> str | None:
     """Return which resource a ClusterQueue could never have enough of, own, borrowed and all flavors together."""
-    assert leaf.quota is not None
+    quota = quota_of(leaf)
     for resource, amount in state.types.shapes[ask.shape].resources.items():
-        most = leaf.quota.lendable(resource)
+        most = quota.lendable(resource)
         if amount > most:
             found, expected = format_amount(resource, amount), format_amount(resource, most)
             return f"ClusterQueue {leaf.path} could use at most {resource} {expected}, {found} are asked for"

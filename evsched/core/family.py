@@ -56,6 +56,9 @@ class Family(Protocol):
     def evictions(self, spec: Any) -> tuple[int, int]:
         """Return the grace of a victim in milliseconds, and how often its eviction is requested."""
 
+    def preempts(self, spec: Any) -> bool:
+        """Tell whether asks may preempt at all."""
+
     def enforces_quotas(self, spec: Any) -> bool:
         """Tell whether usage above a lowered maximum is preempted at all."""
 

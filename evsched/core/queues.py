@@ -8,7 +8,7 @@ scan. The sums here are plain; what a lending limit keeps back from a cohort is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from events.configuration import LimitSpec, TemplateSpec
-    from evsched.core.kueue.model import Quota
     from evsched.core.resources import Pairs
     from evsched.core.workloads import Allocation, Ask
 
@@ -60,6 +59,23 @@ class QueueSettings(Struct, frozen=True, kw_only=True, gc=False):
     inherited: dict[str, str] = {}
 
 
+class SharedUsage(Protocol):
+    """What a family counts beside the plain sums of a queue: usage of what a tree of queues shares (Kueue's quotas)."""
+
+    @property
+    def tree(self) -> str:
+        """Path of the top of that tree."""
+
+    def use(self, pairs: Pairs) -> None:
+        """Count an allocation in this leaf."""
+
+    def release(self, pairs: Pairs) -> None:
+        """Take an allocation in this leaf off."""
+
+    def clear(self) -> None:
+        """Forget all usage."""
+
+
 class Queue:
     """A node of the queue tree.
 
@@ -75,7 +91,7 @@ class Queue:
         claimed: What asks in flight (their victims were told to go) will use.
         applications: Of a leaf, by id.
         draining: No longer in the configuration, but still in use.
-        quota: (Kueue) its quotas; None for YuniKorn.
+        quota: What the family counts here beside the plain sums; None where it counts nothing.
     """
 
     __slots__ = (
@@ -118,7 +134,7 @@ class Queue:
         )
         self.pending_asks = 0
         self.applications: dict[str, Application] = {}
-        self.quota: Quota | None = None
+        self.quota: SharedUsage | None = None
 
     def __repr__(self) -> str:
         """Return the path for people who debug."""

@@ -19,21 +19,57 @@ other.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from events.configuration import Configuration, TemplateSpec
 from evsched.core.rules import FIRST
-from evsched.core.suspension import Suspension
 from evsched.core.timers import Timer
-from evsched.core.workloads import Allocation, Ask, Preemption
+from evsched.core.workloads import Allocation, Ask, Preemption, Suspension
 
 if TYPE_CHECKING:
-    from evsched.core.state import State
+    from evsched.core.queues import Application
+    from evsched.core.resources import ResourceTypes
+    from evsched.core.timers import Timers
+    from evsched.core.workloads import Node
 
 RECORDS = frozenset({1, 2})
 """Versions of the record that this release can make, for digests."""
+
+
+class Truth(Protocol):
+    """What is recorded of a state (`evsched.core.state.State`, which says what each of them means)."""
+
+    seq: int
+    term: int
+    leader: str
+    rules_version: int
+    checkpoint_every: int
+    last_checkpoint: int
+    configuration: Configuration | None
+    types: ResourceTypes
+    nodes: dict[str, Node]
+    dynamic: dict[str, bool]
+    templates: dict[str, TemplateSpec]
+    applications: dict[str, Application]
+    asks: dict[str, Ask]
+    allocations: dict[str, Allocation]
+    preemptions: dict[str, Preemption]
+    quota_runs: dict[str, dict[str, None]]
+    leaving: dict[int, dict[str, None]]
+    reservations: dict[str, str]
+    timers: Timers
+    last_cycle: int
+    changed: bool
+    cycles: int
+    tried: dict[str, int]
+    stirred: dict[str, None]
+    suspended: dict[tuple[str, str], Suspension]
+
+    @property
+    def recent_proposals(self) -> tuple[str, ...]:
+        """The remembered proposal ids, oldest first."""
 
 
 class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -94,7 +130,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
-def record(state: State) -> StateRecord:
+def record(state: Truth) -> StateRecord:
     """Return the truth of a state. It shares objects with the state: encode it before the next event is applied."""
     return StateRecord(
         # The first rules are left out: the record was made before there were others.
@@ -148,7 +184,7 @@ class OrderedRecord(msgspec.Struct, frozen=True, kw_only=True):
     orders: dict[str, list[str]]
 
 
-def orders(state: State) -> dict[str, list[str]]:
+def orders(state: Truth) -> dict[str, list[str]]:
     """Return the keys, in their order, of each mapping of the record that decisions iterate over."""
     return {
         name: list(getattr(state, name))
@@ -156,7 +192,7 @@ def orders(state: State) -> dict[str, list[str]]:
     }
 
 
-def digest(state: State, version: int) -> str:
+def digest(state: Truth, version: int) -> str:
     """Return SHA-256 over the record of a state, in hexadecimal.
 
     Args:

@@ -26,3 +26,8 @@ def format_of(configuration: Configuration) -> str:
 def family_of(configuration: Configuration) -> Family:
     """Return the family of a configuration; raises KeyError for a format that no family is registered for."""
     return FAMILIES[format_of(configuration)]
+
+
+def admits_by_quota(configuration: Configuration | None) -> bool:
+    """Tell whether admission is by quota alone, without nodes; not so before the first configuration."""
+    return configuration is not None and family_of(configuration).by_quota

@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from evsched.core.queues import Queue
+from evsched.core.record import digest
 from evsched.core.resources import ResourceTypes
 from evsched.core.rules import FIRST, NEWEST, RULES, rules_of
 from evsched.core.timers import Timers
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from evsched.core.queues import Application
     from evsched.core.resources import Shape
     from evsched.core.rules import Rules
-    from evsched.core.suspension import Suspension
-    from evsched.core.workloads import Allocation, Ask, Node, Preemption
+    from evsched.core.workloads import Allocation, Ask, Node, Preemption, Suspension
 
 REMEMBERED_PROPOSALS = 16_384
 """How many proposal ids are kept to recognise repetitions."""
@@ -199,8 +199,6 @@ class State:
             record: Version of the record; None: that of the rules in force, or the newest one that
                 this release can make where it does not know them.
         """
-        from evsched.core.record import digest  # noqa: PLC0415 - the record knows the state
-
         if record is None:
             record = RULES.get(self.rules_version, RULES[NEWEST]).record
         return digest(self, record)

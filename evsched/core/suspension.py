@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from events import vocabulary as v
-from events.decisions import Suspended
-from evsched.core.timers import Timer
+from evsched.core.workloads import Suspension
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,27 +19,8 @@ if TYPE_CHECKING:
     from evsched.core.refusals import Rejection
     from evsched.core.state import State
     from evsched.core.step import Step
+    from evsched.core.timers import Timer
     from evsched.core.workloads import Ask
-
-
-class Suspension(Struct, frozen=True, kw_only=True):
-    """One thing that is set aside.
-
-    Attributes:
-        kind, subject, place: As in the DecisionSuspended.
-        seq: Of that event.
-        since: Its time, milliseconds.
-        ask: The ask as it was submitted, when it is one.
-        timer: The timer when it is one. Another one of the same id is not set aside.
-    """
-
-    kind: Suspended
-    subject: str
-    place: str
-    seq: int
-    since: int
-    ask: v.AskSubmitted | None = None
-    timer: Timer | None = None
 
 
 def is_off(state: State, kind: str) -> bool:

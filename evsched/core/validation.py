@@ -15,7 +15,7 @@ from evsched.core import configuration_checks
 from evsched.core.folding.allocations import flavored_total
 from evsched.core.folding.asks import total
 from evsched.core.refusals import Rejection, leaf_of, leaf_problem
-from evsched.core.registry import FAMILIES, family_of, format_of
+from evsched.core.registry import FAMILIES, admits_by_quota, family_of, format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -222,11 +222,6 @@ def _ask_submitted(state: State, proposed: v.AskSubmitted) -> Rejection | None:
     return _amounts(state, proposed, subject)
 
 
-def _by_quota(state: State) -> bool:
-    """Tell whether admission is by quota alone; not so before the first configuration."""
-    return state.configuration is not None and family_of(state.configuration).by_quota
-
-
 def _amounts(
     state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str
 ) -> Rejection | None:
@@ -234,7 +229,7 @@ def _amounts(
     sums = (state.root.usage, state.root.pending)
     if proposed.podsets and proposed.resources:
         return Rejection("invalid", f"{subject}: found resources and podsets, expected one of them")
-    if not _by_quota(state):
+    if not admits_by_quota(state.configuration):
         if proposed.podsets or proposed.flavors is not None:
             return Rejection(
                 "invalid",
@@ -277,7 +272,7 @@ def _allocation_restored(state: State, proposed: v.AllocationRestored) -> Reject
         return Rejection("duplicate", f"{subject}: waits as an ask")
     if proposed.node is not None and proposed.node not in state.nodes:
         return Rejection("unknown", f"{subject}: node {proposed.node} is not registered")
-    if proposed.node is None and not _by_quota(state):
+    if proposed.node is None and not admits_by_quota(state.configuration):
         return Rejection("invalid", f"{subject}: names no node, expected one")
     refused = _home(state, proposed, subject)
     if refused is not None:

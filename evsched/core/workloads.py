@@ -1,4 +1,4 @@
-"""What runs and what waits: nodes, asks, allocations, preemptions under way.
+"""What runs, what waits and what is set aside: nodes, asks, allocations, preemptions under way, suspensions.
 
 `Ask`, `Allocation` and `Preemption` hold plain values only (ids, numbers), so that they are at once
 the truth in memory and the record in a snapshot. `Node` keeps indices beside its own, and so does
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from events.vocabulary import PodSet
+from events.decisions import Suspended
+from events.vocabulary import AskSubmitted, PodSet
+from evsched.core.timers import Timer
 
 if TYPE_CHECKING:
     from evsched.core.resources import Pairs, Shape
@@ -167,3 +169,23 @@ class Node:
             capacity, used = self.capacity, self.used
             return all(capacity[index] - used[index] >= amount for index, amount in pairs)
         return all(self.available(index, ask) >= amount for index, amount in pairs)
+
+
+class Suspension(Struct, frozen=True, kw_only=True):
+    """One thing that is set aside.
+
+    Attributes:
+        kind, subject, place: As in the DecisionSuspended.
+        seq: Of that event.
+        since: Its time, milliseconds.
+        ask: The ask as it was submitted, when it is one.
+        timer: The timer when it is one. Another one of the same id is not set aside.
+    """
+
+    kind: Suspended
+    subject: str
+    place: str
+    seq: int
+    since: int
+    ask: AskSubmitted | None = None
+    timer: Timer | None = None

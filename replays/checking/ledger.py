@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events import vocabulary as v
+from evsched.core.kueue.model import quota_in
 from replays.wording import flavors
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class QueueFigures(Struct, kw_only=True):
 
 def _missing(state: State, queue: Queue) -> Iterator[tuple[str, int]]:
     """Yield what a queue lacks of what it is entitled to and asks for, by resource; what is not positive is nothing."""
-    names, quota = state.types.names, queue.quota
+    names, quota = state.types.names, quota_in(queue)
     if quota is None:
         for index, guaranteed in queue.guaranteed.items():
             yield names[index], min(guaranteed - queue.usage[index], queue.pending[index])

@@ -27,8 +27,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from events import vocabulary as v
-from events.configuration import KueueSpec
 from evsched.core.recorded import apply_recorded
+from evsched.core.registry import format_of
 from replays.checking.ledger import Ledger, QueueFigures
 from replays.checking.verify import compare
 from replays.history.steps import is_proposed, note, proposals_of
@@ -69,7 +69,7 @@ class Report(Struct, frozen=True, kw_only=True):
         moved: Ends of allocations that were moved because they were bound at another time.
         refused: Recorded inputs that the supposed world refused although the recorded one took
             them.
-        format: Of the configuration that was tried: ``yunikorn`` or ``kueue``.
+        format: Of the configuration that was tried: ``yunikorn``, ``kueue``, or ``custom/NAME``.
     """
 
     identical: bool
@@ -327,6 +327,7 @@ class WhatIf:
 
     def _report(self) -> Report:
         recorded, supposed = self._ledgers
+        spec = self._supposed.state.configuration
         return Report(
             identical=self._agree,
             first_difference=self._first,
@@ -339,9 +340,7 @@ class WhatIf:
             refused=self._refused,
             eviction_ms=self._eviction_ms,
             steps=self._steps,
-            format="kueue"
-            if isinstance(self._supposed.state.configuration, KueueSpec)
-            else "yunikorn",
+            format="yunikorn" if spec is None else format_of(spec),
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events import vocabulary as v
-from events.configuration import KueueSpec
+from evsched.core.registry import admits_by_quota
 from replays.explaining.kueue import FairShare, before_and_after
 from replays.explaining.notebook import Note, Notebook
 from replays.history.steps import retake
@@ -92,7 +92,7 @@ def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
     before = engine.state
     ask_id = event.ask if isinstance(event, v.PreemptionDecided) else ""
     ask = before.asks.get(ask_id)
-    shares = [] if isinstance(before.configuration, KueueSpec) else _shares(before, event, ask)
+    shares = [] if admits_by_quota(before.configuration) else _shares(before, event, ask)
     notebook = Notebook(frozenset((ask_id,)))
     engine.tracer = notebook
     again = retake(engine, step)
@@ -102,7 +102,7 @@ def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
     # An ask that came with the step that decided for it is known only from then on.
     ask = ask or engine.state.asks.get(ask_id)
     fair: list[FairShare] = []
-    if isinstance(engine.state.configuration, KueueSpec):
+    if admits_by_quota(engine.state.configuration):
         preempts = notebook.of(ask_id, "preempt") or {}
         usage = preempts.get("usage", {})
         moved, fair = before_and_after(engine.state, ask, victims, usage)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from events.configuration import KueueSpec, YunikornSpec
+from evsched.core.registry import admits_by_quota, family_of
 from replays.explaining import kueue
 from replays.explaining.ahead import Happens, look_again, look_ahead
 from replays.explaining.kueue import FairShare, FlavorLook, QuotaLevel
@@ -183,7 +183,7 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
             if note.code not in YES and note.subject != ask_id
         ),
     )
-    if isinstance(state.configuration, KueueSpec):
+    if admits_by_quota(state.configuration):
         found = _by_quota(found, state, ask, notebook)
     else:
         found = _by_nodes(found, state, ask, notebook.notes[:heard])
@@ -297,8 +297,8 @@ def _changes(state: State, found: Explanation, causes: list[Note]) -> Iterable[N
         yield remedy(ask.id, "tried", **found.later.facts())
     if not ask.may_preempt:
         yield remedy(ask.id, "preemption-never")
-    elif (
-        isinstance(state.configuration, YunikornSpec) and not state.configuration.preemption_enabled
+    elif state.configuration is not None and not family_of(state.configuration).preempts(
+        state.configuration
     ):
         yield remedy(ask.id, "preemption-disabled")
 

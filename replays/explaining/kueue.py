@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from events.configuration import KueueSpec
 from evsched.core.kueue import shares
-from evsched.core.kueue.model import Quota, quota_of
+from evsched.core.kueue.model import Quota, quota_in, quota_of
 from evsched.core.kueue.stopping import held_local_queues
 from evsched.core.kueue.trial import Trial
 from evsched.core.kueue.waiting import place_of
@@ -125,7 +124,7 @@ def look(state: State, ask: Ask, notebook: Notebook) -> Look:
         ask: Waits in it.
         notebook: With what a cycle considered that looked at the workload; empty where none may.
     """
-    queue = state.queues[ask.queue].quota
+    queue = quota_in(state.queues[ask.queue])
     if queue is None:
         return Look(causes=(cause(ask.queue, "queue-gone", queue=ask.queue),), unblock=())
     outcome = next((facts for code in OUTCOMES if (facts := notebook.of(ask.id, code))), None)
@@ -252,7 +251,7 @@ def fair_shares(state: State, concerned: Iterable[Quota], trial: Trial) -> list[
 
     Before: as the state is. After: as the trial is.
     """
-    if not isinstance(state.configuration, KueueSpec) or not state.configuration.fair_sharing:
+    if not shares.are_shared(state):
         return []
     nodes: dict[Quota, None] = {}
     for queue in concerned:
@@ -305,12 +304,12 @@ def before_and_after(
     """
     trial = Trial()
     touched: dict[Quota, None] = {}
-    queue = None if ask is None else state.queues[ask.queue].quota
+    queue = None if ask is None else quota_in(state.queues[ask.queue])
     if queue is not None:
         trial.add(queue, [(state.types.index[name], one) for name, one in usage.items()])
         touched[queue] = None
     for allocation in (state.allocations[name] for name in victims if name in state.allocations):
-        from_queue = state.queues[allocation.queue].quota
+        from_queue = quota_in(state.queues[allocation.queue])
         if from_queue is not None:
             trial.remove(from_queue, state.types.shapes[allocation.shape].pairs)
             touched[from_queue] = None

@@ -21,6 +21,7 @@ from msgspec.structs import fields, replace
 from events import configuration as c
 from events import vocabulary as v
 from evsched.core.engine import Engine
+from evsched.core.registry import admits_by_quota
 from replays.history.sealing import Sealer
 from replays.history.steps import note, proposals_of
 
@@ -211,7 +212,7 @@ class Anonymiser:
         if events is None:
             proposals = [_proposal(walker, proposal) for proposal in proposals_of(step)]
             events = engine.step(step.time, proposals, decide=step.decided)
-        walker.flavored = isinstance(engine.state.configuration, c.KueueSpec)
+        walker.flavored = admits_by_quota(engine.state.configuration)
         _must_agree(walker, step, events)
         return events
 

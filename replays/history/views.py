@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from events.configuration import KueueSpec
 from evsched.core.kueue import shares
+from evsched.core.kueue.model import quota_in
 
 if TYPE_CHECKING:
     from evsched.core.queues import Queue
@@ -51,10 +51,10 @@ def _queue(state: State, queue: Queue) -> Row:
         return {names[index]: amount for index, amount in enumerate(amounts) if amount}
 
     row: Row = {"queue": queue.path, "usage": vector(queue.usage)}
-    if queue.quota is None:
+    quota = quota_in(queue)
+    if quota is None:
         row |= {"guaranteed": limits(queue.guaranteed), "maximum": limits(queue.maximum)}
     else:
-        quota = queue.quota
         row |= {
             "nominal": limits(quota.nominal),
             "borrowing_limit": limits(quota.borrowing),
@@ -62,7 +62,7 @@ def _queue(state: State, queue: Queue) -> Row:
         }
         if not queue.leaf:  # with what those below it lend
             row |= {"quota": limits(quota.subtree)}
-        if isinstance(state.configuration, KueueSpec) and state.configuration.fair_sharing:
+        if shares.are_shared(state):
             row |= {"share": shares.status(quota, quota.usage)}
     return row | {
         "pending": vector(queue.pending),

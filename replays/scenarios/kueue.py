@@ -12,6 +12,7 @@ from evsched.core.kueue.admission import Run, bound, decide
 from evsched.core.kueue.cycle import Nominee
 from evsched.core.kueue.family import KueueFamily
 from evsched.core.kueue.flavors import PREEMPT, Assignment
+from evsched.core.kueue.model import quota_in
 from evsched.core.kueue.search import Searcher
 from evsched.core.kueue.trial import Trial
 
@@ -74,7 +75,7 @@ def search_all(step: Step) -> list[list[str]]:
 def search_one(step: Step, ask: Ask, parts: list[Part]) -> bool:
     """Admit one ask if nothing is in its way, else search victims and write them; tell whether it got on."""
     state = step.state
-    queue = state.queues[ask.queue].quota
+    queue = quota_in(state.queues[ask.queue])
     if queue is None:
         return False
     trial = Trial()

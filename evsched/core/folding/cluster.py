@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evsched.core.registry import family_of
+from evsched.core.registry import admits_by_quota, family_of
 from evsched.core.trees import install
 from evsched.core.workloads import Node
 
@@ -19,7 +19,7 @@ def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
     install(state, event.configuration)
     state.changed = True
     # New quotas are something new for every tree of cohorts.
-    by_quota = family_of(event.configuration).by_quota
+    by_quota = admits_by_quota(event.configuration)
     state.stirred = dict.fromkeys(state.root.children) if by_quota else {}
 
 
@@ -27,8 +27,7 @@ def rules_adopted(state: State, event: v.RulesAdopted) -> None:
     """Other rules came into force: what was tried in vain under the former ones is tried again."""
     state.rules_version = event.rules
     state.changed = True
-    spec = state.configuration
-    if spec is not None and family_of(spec).by_quota:
+    if admits_by_quota(state.configuration):
         state.stirred = dict.fromkeys(state.root.children)
     # What an index has worked out may hold a reading of the former rules.
     state.index = None
@@ -104,7 +103,7 @@ def queue_removed(state: State, event: v.QueueRemoved) -> None:
 def stir(state: State, leaf: Queue) -> None:
     """Note that something ended in the tree of a leaf (Kueue): who waits there in vain is looked at again."""
     if leaf.quota is not None:
-        state.stirred[leaf.quota.top.path] = None
+        state.stirred[leaf.quota.tree] = None
 
 
 def node_changed(state: State, node: Node) -> None:

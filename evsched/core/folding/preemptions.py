@@ -9,7 +9,7 @@ from evsched.core import queues as q
 from evsched.core import tallies
 from evsched.core.folding.cluster import stir
 from evsched.core.folding.reservations import reserve, unreserve
-from evsched.core.registry import family_of
+from evsched.core.registry import admits_by_quota, family_of
 from evsched.core.timers import Timer
 from evsched.core.workloads import Preemption
 
@@ -118,8 +118,7 @@ def tell(
     """Mark victims as told to go for an ask or for the quota of a queue; return the ids of those that were not yet."""
     now = state.time
     told = [victim.id for victim in victims]
-    spec = state.configuration
-    if spec is not None and family_of(spec).by_quota:
+    if admits_by_quota(state.configuration):
         # A victim that is on its way out already is counted on by whoever else needs its room, and
         # not told again.
         told = [

@@ -21,10 +21,12 @@ from events import vocabulary as v
 from evsched.core.kueue import messages
 from evsched.core.kueue.candidates import is_leaving
 from evsched.core.kueue.cycle import Cycle, Nominee
-from evsched.core.kueue.model import Quota, quota_of
+from evsched.core.kueue.index import waiting_of
+from evsched.core.kueue.model import Quota, quota_in, quota_of
 from evsched.core.kueue.search import Searcher
+from evsched.core.kueue.shares import are_shared
 from evsched.core.kueue.turns import turns
-from evsched.core.kueue.waiting import Waiting, waiting_of
+from evsched.core.kueue.waiting import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +115,7 @@ class Run:
         busy = dict(state.stirred)
         for name in self.waiting.new:
             if name in state.asks:
-                quota = state.queues[state.asks[name].queue].quota
+                quota = quota_in(state.queues[state.asks[name].queue])
                 if quota is not None:
                     busy[quota.top.path] = None
         found: dict[Quota, list[str]] = {}
@@ -126,7 +128,7 @@ class Run:
 
     def _is_open(self, path: str) -> bool:
         """Tell whether a ClusterQueue admits: it is in the configuration and not on hold."""
-        quota = self.state.queues[path].quota
+        quota = quota_in(self.state.queues[path])
         return quota is not None and quota.spec is not None and quota.spec.stop_policy == "None"
 
     # ---------------------------------------------------------------------------------------- heads
@@ -237,23 +239,14 @@ class Run:
 
 def decide(step: Step, nominee: Nominee) -> None:
     """Write that victims were told to go for a nominee."""
-    fair = (
-        nominee.queue.spec is not None
-        and step.state.configuration is not None
-        and _is_fair(step.state)
-    )
     step.emit(
         v.PreemptionDecided,
         cause=nominee.ask.seq,
         ask=nominee.ask.id,
         node=None,
         victims=messages.victims(nominee.ask, nominee.queue, nominee.targets),
-        algorithm="fair" if fair else "classic",
+        algorithm="fair" if are_shared(step.state) else "classic",
     )
-
-
-def _is_fair(state: State) -> bool:
-    return bool(getattr(state.configuration, "fair_sharing", False))
 
 
 def _kind(ask: Ask) -> tuple[str, int, int, bool]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
-from evsched.core.kueue.index import index_of
+from evsched.core.kueue.model import quota_in
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -109,7 +109,7 @@ class Candidates:
         self.added(allocation)
 
     def _group(self, allocation: Allocation) -> Group | None:
-        quota = self._queues[allocation.queue].quota
+        quota = quota_in(self._queues[allocation.queue])
         if quota is None:
             return None  # its queue is no longer in the configuration and has no quota to give back
         shape = self._shapes[allocation.shape]
@@ -133,12 +133,3 @@ def _take_out(group: Group, entry: Entry) -> None:
         if place < len(entries) and entries[place][3] == entry[3]:
             del entries[place]
             return
-
-
-def candidates_of(state: State) -> Candidates:
-    """Return the index of a Kueue partition, built if this is its first use."""
-    index = index_of(state)
-    found = index.candidates
-    if found is None:
-        found = index.candidates = Candidates(state)
-    return found

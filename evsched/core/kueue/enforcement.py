@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evsched.core.kueue.model import quota_in
 from evsched.core.kueue.trial import Trial
 from evsched.core.quota import enforcement as quota
 
@@ -26,20 +27,21 @@ def excess_of(state: State, queue: Queue) -> dict[int, int]:
 
     What was told to go, or is evicted already, counts as gone, everywhere in the tree.
     """
-    own = queue.quota
+    own = quota_in(queue)
     if own is None:
         return {}
     trial = Trial()
     for other in state.root.leaves():
-        if other.quota is not None and other.quota.top is own.top:
+        quota = quota_in(other)
+        if quota is not None and quota.top is own.top:
             trial.remove(
-                other.quota,
+                quota,
                 [(index, amount) for index, amount in enumerate(other.preempting) if amount],
             )
             for application in other.applications.values():
                 for one in application.allocations.values():
                     if one.evicted and not one.told:
-                        trial.remove(other.quota, state.types.shapes[one.shape].pairs)
+                        trial.remove(quota, state.types.shapes[one.shape].pairs)
     found = {}
     for index, nominal in own.nominal.items():
         used = trial.usage(own).get(index, 0)

@@ -68,6 +68,10 @@ class KueueFamily:
         """Return what holds for all partitions, as manifests do not say."""
         return GRACE_MS, ATTEMPTS
 
+    def preempts(self, spec: KueueSpec) -> bool:  # noqa: ARG002 - the protocol's
+        """Tell that they may: each ClusterQueue has policies of its own."""
+        return True
+
     def enforces_quotas(self, spec: KueueSpec) -> bool:  # noqa: ARG002 - the protocol's
         """Tell that they are enforced: ClusterQueues have their delay alone."""
         return True
@@ -129,7 +133,8 @@ class KueueFamily:
 def _namespace_problem(state: State, proposed: v.AskSubmitted) -> Rejection | None:
     """Return why a ClusterQueue does not take an ask in, by its ``namespaceSelector``."""
     found = state.queues.get(leaf_of(state, proposed.queue))
-    spec = found.quota.spec if found is not None and found.quota is not None else None
+    quota = model.quota_in(found) if found is not None else None
+    spec = quota.spec if quota is not None else None
     if spec is None or spec.accepts_all_namespaces:
         return None
     namespace = proposed.queue.rpartition("/")[0]

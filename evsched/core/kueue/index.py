@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evsched.core.indices import Index
+from evsched.core.kueue.candidates import Candidates
+from evsched.core.kueue.waiting import Waiting
 
 if TYPE_CHECKING:
-    from evsched.core.kueue.candidates import Candidates
-    from evsched.core.kueue.waiting import Waiting
     from evsched.core.queues import Application
     from evsched.core.resources import Pairs
     from evsched.core.state import State
@@ -69,3 +69,21 @@ def index_of(state: State) -> KueueIndex:
     if not isinstance(index, KueueIndex):
         index = state.index = KueueIndex()
     return index
+
+
+def waiting_of(state: State) -> Waiting:
+    """Return the index of a Kueue partition, built if this is its first use."""
+    index = index_of(state)
+    found = index.waiting
+    if found is None:
+        found = index.waiting = Waiting(state)
+    return found
+
+
+def candidates_of(state: State) -> Candidates:
+    """Return the index of a Kueue partition, built if this is its first use."""
+    index = index_of(state)
+    found = index.candidates
+    if found is None:
+        found = index.candidates = Candidates(state)
+    return found

@@ -108,6 +108,11 @@ class Quota:
         """Return the path for people who debug."""
         return f"Quota({self.path})"
 
+    @property
+    def tree(self) -> str:
+        """Path of the node at the top of the tree."""
+        return self.top.path
+
     # ---------------------------------------------------------------------------------------- usage
 
     def use(self, pairs: Pairs) -> None:
@@ -195,8 +200,15 @@ class Quota:
 
 def quota_of(queue: Queue) -> Quota:
     """Return the quotas of a Kueue queue; one that is draining has none, which is an error to ask for."""
-    assert queue.quota is not None, queue.path
-    return queue.quota
+    quota = queue.quota
+    assert isinstance(quota, Quota), queue.path
+    return quota
+
+
+def quota_in(queue: Queue) -> Quota | None:
+    """Return the quotas of a queue; None for one that is draining, or is none of Kueue's."""
+    quota = queue.quota
+    return quota if isinstance(quota, Quota) else None
 
 
 # ------------------------------------------------------------------------------------- construction
@@ -276,7 +288,8 @@ def _add(
     queue.order = len(queues)
     parent.children[path] = queue
     queues[path] = queue
-    quota = queue.quota = Quota(path, name, None if above is None else above.quota, queue.order)
+    upper = None if above is None else quota_of(above)
+    quota = queue.quota = Quota(path, name, upper, queue.order)
     if quota.parent is not None:
         (quota.parent.queues if leaf else quota.parent.cohorts).append(quota)
     return queue

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from events.configuration import ClusterQueueSpec, KueueSpec
 from evsched.core.kueue import classic, fair, tracing
-from evsched.core.kueue.candidates import Candidates, candidates_of
+from evsched.core.kueue.candidates import Candidates
+from evsched.core.kueue.index import candidates_of
 from evsched.core.kueue.wanted import Target, Wanted
 
 if TYPE_CHECKING:

@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from events.configuration import KueueSpec
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evsched.core.kueue.model import Quota
+    from evsched.core.state import State
 
 SCALE_BITS = 256
 WEIGHTLESS = 1 << 400
@@ -68,6 +71,12 @@ def dominant(node: Quota, usage: Mapping[int, int]) -> tuple[int, int] | None:
         if lendable > 0 and excess * best[1] > best[0] * lendable:
             best = (excess, lendable)
     return best
+
+
+def are_shared(state: State) -> bool:
+    """Tell whether a partition shares fairly, so that shares decide and are shown."""
+    spec = state.configuration
+    return isinstance(spec, KueueSpec) and spec.fair_sharing
 
 
 def order_of(share: int) -> int:

@@ -12,6 +12,7 @@ from events import vocabulary as v
 from events.configuration import KueueSpec
 from evsched.core.kueue import messages
 from evsched.core.kueue.candidates import entry_of, is_leaving
+from evsched.core.kueue.model import quota_in
 from evsched.core.resources import add
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def drain_one(step: Step, name: str, cause: int) -> None:
     """Tell a workload to go that was found running in a queue that is to be drained."""
     state = step.state
     spec, allocation = state.configuration, state.allocations[name]
-    quota = state.queues[allocation.queue].quota
+    quota = quota_in(state.queues[allocation.queue])
     if not isinstance(spec, KueueSpec) or is_leaving(allocation):
         return
     if quota is not None and quota.spec is not None and quota.spec.stop_policy == "HoldAndDrain":

@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
-from evsched.core.kueue.index import index_of
 from evsched.core.kueue.stopping import held_local_queues
 
 if TYPE_CHECKING:
@@ -58,12 +57,3 @@ class Waiting:
         if not places:
             del self.queues[ask.queue]
         self.new.pop(ask.id, None)
-
-
-def waiting_of(state: State) -> Waiting:
-    """Return the index of a Kueue partition, built if this is its first use."""
-    index = index_of(state)
-    found = index.waiting
-    if found is None:
-        found = index.waiting = Waiting(state)
-    return found

@@ -64,6 +64,10 @@ class YunikornFamily:
         """Return the partition's own grace and number of attempts."""
         return spec.eviction_grace_ms, spec.eviction_attempts
 
+    def preempts(self, spec: YunikornSpec) -> bool:
+        """Return the partition's switch."""
+        return spec.preemption_enabled
+
     def enforces_quotas(self, spec: YunikornSpec) -> bool:
         """Return the partition's switch."""
         return spec.quota_preemption_enabled
@@ -102,7 +106,7 @@ class YunikornFamily:
     def next_cycle(self, state: State) -> int | None:
         """Return when the next preemption cycle is due."""
         spec = state.configuration
-        if not isinstance(spec, YunikornSpec) or not spec.preemption_enabled:
+        if not isinstance(spec, YunikornSpec) or not self.preempts(spec):
             return None
         return index_of(state).agenda.next_cycle(spec.pace.interval_ms)
 

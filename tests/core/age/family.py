@@ -63,6 +63,10 @@ class AgeFamily:
         """A victim has 10 s, three times."""
         return 10_000, 3
 
+    def preempts(self, spec):
+        """Age is what it is about."""
+        return True
+
     def enforces_quotas(self, spec):
         """There are no quotas."""
         return False
