@@ -95,7 +95,11 @@ class ApplicationRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The truth of a state."""
+    """The truth of a state.
+
+    Attributes:
+        shapes: A list of all amounts that ever appeared, each a mapping by resource name.
+    """
 
     version: int = 1
     rules: int | msgspec.UnsetType = msgspec.UNSET
@@ -106,7 +110,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     last_checkpoint: int
     configuration: Configuration | None
     types: list[str]
-    shapes: list[dict[str, int]]
+    shapes: msgspec.Raw
     nodes: list[NodeRecord]
     dynamic: dict[str, bool]
     templates: dict[str, TemplateSpec]
@@ -142,7 +146,7 @@ def record(state: Truth) -> StateRecord:
         last_checkpoint=state.last_checkpoint,
         configuration=state.configuration,
         types=state.types.names,
-        shapes=[shape.resources for shape in state.types.shapes],
+        shapes=state.types.numbers.encoded(),
         nodes=[
             NodeRecord(n.name, n.resources, n.labels, n.schedulable) for n in state.nodes.values()
         ],

@@ -41,6 +41,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Kept)
+_amounts_decoder = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_shape_decoder = msgspec.msgpack.Decoder(dict[str, int])
 
 
 def encode(state: State) -> bytes:
@@ -71,8 +73,8 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
     state.checkpoint_every, state.last_checkpoint = found.checkpoint_every, found.last_checkpoint
     for name in found.types:
         state.types.type_index(name)
-    for resources in found.shapes:
-        state.types.shape(resources)
+    for amounts in _amounts_decoder.decode(found.shapes):
+        state.types.number(_shape_decoder.decode(amounts))
     state.widen()
     _restore_nodes(state, found.nodes)
     _restore_work(state, found)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 REMEMBERED_PROPOSALS = 16_384
 """How many proposal ids are kept to recognise repetitions."""
 
+SHAPES_KEPT = 4096
+"""How many shapes are kept beside those that asks and allocations can have."""
+
 
 class State:
     """Everything the scheduler knows.
@@ -124,7 +127,14 @@ class State:
     # -------------------------------------------------------------------------------------- amounts
 
     def shape(self, resources: Mapping[str, int]) -> Shape:
-        """Return the shape of these amounts; a resource type that is new gets room everywhere."""
+        """Return the shape of these amounts; a resource type that is new gets room everywhere.
+
+        Shapes that were used lately are kept, as many as can be in use and some more, so that
+        amounts that differ each time do not add up.
+        """
+        kept = max(len(self.types.shapes), len(self.types.known))
+        if kept > SHAPES_KEPT + 2 * (len(self.asks) + len(self.allocations)):
+            self.types.forget()
         shape = self.types.shape(resources)
         if len(self.types.names) != self.width:
             self.widen()

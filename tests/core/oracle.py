@@ -43,7 +43,9 @@ class World:
         }
         self.allocations = dict(state.allocations)
         self.asks = dict(state.asks)
-        self.amounts = [dict(shape.resources) for shape in types.shapes]
+        here = {ask.shape for ask in self.asks.values()}
+        here |= {one.shape for one in self.allocations.values()}
+        self.amounts = {number: dict(types.shapes[number].resources) for number in here}
         self.reservations = dict(state.reservations)
         self.in_flight = set(state.preemptions)
 

@@ -48,6 +48,8 @@ NEVER = 2**63 - 1
 HEAP_FROM = 4
 """With which search for a shape its heap is built."""
 MOST_HEAPS = 32
+MOST_SEARCHED = 4096
+"""For so many shapes at most it is noted how often they were searched for."""
 FEW = 16
 """So many nodes are looked at one by one; a vectorised look has a fixed cost."""
 SHUT = -1
@@ -219,6 +221,8 @@ class NodeColumns:
             del self._heaps[shape.index]  # so much has changed that a new one is cheaper
             heap = None
         if heap is None:
+            if len(self._searched) > MOST_SEARCHED:
+                self._searched.clear()
             searched = self._searched[shape.index] = self._searched.get(shape.index, 0) + 1
             if searched < HEAP_FROM or len(self._heaps) >= MOST_HEAPS:
                 row = self._scan(pairs)

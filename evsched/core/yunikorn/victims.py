@@ -157,10 +157,11 @@ class VictimIndex:
         self.flags[places] = flags[order]
         self.parts: list[Longs] = [_spread(part[order], places, size) for part in parts]
         shapes = np.fromiter((allocation.shape for allocation in here), np.int64, len(here))[order]
-        table = np.zeros((state.width, len(state.types.shapes)), np.int64)
-        for shape in state.types.shapes:
-            for index, amount in shape.pairs:
-                table[index, shape.index] = amount
+        numbers, shapes = np.unique(shapes, return_inverse=True)
+        table = np.zeros((state.width, len(numbers)), np.int64)
+        for column, number in enumerate(numbers.tolist()):
+            for index, amount in state.types.shapes[number].pairs:
+                table[index, column] = amount
         self.amounts: list[Longs] = [
             _spread(table[index][shapes], places, size) for index in range(state.width)
         ]
