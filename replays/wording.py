@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from evsched.core.workloads import Allocation
+    from replays.checking.ledger import Decided
 
     Facts = Mapping[str, Any]
 
@@ -347,6 +348,16 @@ def leaving(allocation: Allocation, enforced: Facts | None) -> str:
     return f"It runs on {where} and was told to go at {format_time(allocation.told)} {whom}."
 
 
+def gone(last: str) -> str:
+    """Return what there is to say of a subject that is not there any more, by the last of its history."""
+    return f"It is gone: {last}."
+
+
+def unknown() -> str:
+    """Return what there is to say of a name that no event has."""
+    return "Nothing in the log up to this moment names it."
+
+
 def planned(outcome: str, facts: Facts) -> str:
     """Return what would become of an ask."""
     match outcome:
@@ -360,3 +371,14 @@ def planned(outcome: str, facts: Facts) -> str:
             return f"It would preempt {count} allocation{'s' if count > 1 else ''}{where}."
         case _:
             return f"It would wait. {facts['causes']}"
+
+
+def decided(side: Decided | None) -> str:
+    """Return one side of a decision that differs between two worlds."""
+    if side is None:
+        return "not"
+    if side.ask or side.queue:
+        what = f"for ask {side.ask}" if side.ask else f"for the quota of {side.queue}"
+    else:
+        what = side.node or flavors(side.flavors)
+    return f"{format_time(side.time)} {what}".strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -11,10 +11,11 @@ from evsched.cli.cells import counted, table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
+from replays.history.at import AtQuestion
+from replays.history.at import at as answer
 from replays.history.moments import format_time
-from replays.history.views import VIEWS
-
-View = Literal["queues", "nodes", "apps", "asks", "allocations", "timers", "config"]
+from replays.history.rows import document
+from replays.history.views import View
 
 
 async def at(
@@ -50,17 +51,15 @@ async def at(
     """
     wanted = moment_of(moment)
     async with history_of(where, snapshots) as history:
-        state = (await history.at(wanted)).state
-    if wanted.seq is not None and wanted.seq > state.seq:
+        found = await answer(history, AtQuestion(moment=wanted, view=view, queue=queue))
+    if wanted.seq is not None and wanted.seq > found.seq:
         say(f"event {wanted.seq}: the log does not go that far yet")
-    rows = VIEWS[view](state)
-    if queue is not None:
-        rows = [row for row in rows if f"{row.get('queue', '')}.".startswith(f"{queue}.")]
+    rows = [document(row) for row in found.rows.by_view()[view]]
     if json:
         for row in rows:
             emit(row)
     elif rows:
         paper().print(table(rows))
     say(
-        f"after event {state.seq}{f' of {format_time(state.time)}' if state.seq else ''}: {counted(len(rows), view)}"
+        f"after event {found.seq}{f' of {format_time(found.time)}' if found.seq else ''}: {counted(len(rows), view)}"
     )

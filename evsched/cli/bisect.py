@@ -14,10 +14,11 @@ from evsched.cli.cells import table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, Snapshots, end_of, history_of, meter, moment_of
-from replays.history.around import around
-from replays.history.bisect import Found, first, first_difference
-from replays.history.expressions import ExpressionInvalid, parse
+from replays.history.bisect import BisectQuestion, Found, first_difference
+from replays.history.bisect import bisect as answer
+from replays.history.expressions import ExpressionInvalid
 from replays.history.moments import format_time
+from replays.history.rows import document
 
 
 async def bisect(
@@ -74,21 +75,21 @@ async def bisect(
         say("never")
         return NO
     if json:
-        emit({"seq": found.seq, "frame": found.frame, "time": found.time, "event": found.event})
+        emit(found)
     else:
         _show(found)
     return DONE
 
 
 async def _first(where: Where, expression: str, start: str, snapshots: Snapshots) -> Found | None:
-    try:
-        predicate = parse(expression)
-    except ExpressionInvalid as error:
-        raise CommandError(str(error)) from error
-    moment = moment_of(start)
+    question = BisectQuestion(expression=expression, start=moment_of(start))
     async with history_of(where, snapshots) as history:
         with meter("looking", await end_of(history.log)) as advance:
-            return await first(history, predicate, moment, lambda step: advance(step.head.position))
+            try:
+                found = await answer(history, question, lambda step: advance(step.head.position))
+            except ExpressionInvalid as error:
+                raise CommandError(str(error)) from error
+    return found.first
 
 
 async def _other(where: Where, address: str) -> Found | None:
@@ -106,6 +107,6 @@ def _show(found: Found) -> None:
     tell(f"event {found.seq} in frame {found.frame} at {format_time(found.time)}")
     tell(f"  {event}")
     console = paper()
-    for kind, rows in around(found.state, [found.event] if found.event is not None else []).items():
+    for kind, rows in found.around.by_view().items():
         console.print()
-        console.print(table(rows, f"{kind} after it"))
+        console.print(table([document(row) for row in rows], f"{kind} after it"))

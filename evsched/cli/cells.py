@@ -10,7 +10,7 @@ import msgspec
 from evsched.cli.answers import printable
 from evsched.core.quantity import format_amount
 from replays.history.moments import format_time
-from replays.history.views import AMOUNTS, TIMES
+from replays.history.rows import AMOUNTS, TIMES
 
 if TYPE_CHECKING:
     from evsched.cli.consoles import PlainTable
@@ -35,7 +35,7 @@ def cell(name: str, value: Any) -> str:
 
     Args:
         name: Of the column; it says what numbers mean.
-        value: As in `replays.history.views`.
+        value: As in `replays.history.rows`.
     """
     if value is None or value == "":
         return NOTHING

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from evsched.cli.answers import emit, paper, say
-from evsched.cli.at import View
 from evsched.cli.cells import cell, counted
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
+from replays.history.diff import Change, DiffQuestion
+from replays.history.diff import diff as answer
 from replays.history.moments import format_time
-from replays.history.views import VIEWS, Change, changes
+from replays.history.views import View
 
 _STYLES = {"came": "green", "went": "red", "changed": ""}
 
@@ -44,17 +45,19 @@ async def diff(
         snapshots: Folder of snapshots.
         json: One document a change.
     """
-    first, second = moment_of(before), moment_of(after)
+    question = DiffQuestion(
+        before=moment_of(before), after=moment_of(after), views=tuple(only or ())
+    )
     async with history_of(where, snapshots) as history:
-        old, new = (await history.at(first)).state, (await history.at(second)).state
-    found = changes(old, new, tuple(only) if only else tuple(VIEWS))
+        found = await answer(history, question)
     if json:
-        for change in found:
+        for change in found.changes:
             emit(change)
-    elif found:
-        _show(found)
-    moments = " to ".join(f"event {one.seq} of {format_time(one.time)}" for one in (old, new))
-    say(f"from {moments}: {counted(len(found), 'changes')}")
+    elif found.changes:
+        _show(found.changes)
+    places = ((found.from_seq, found.from_time), (found.to_seq, found.to_time))
+    moments = " to ".join(f"event {seq} of {format_time(time)}" for seq, time in places)
+    say(f"from {moments}: {counted(len(found.changes), 'changes')}")
 
 
 def _show(found: list[Change]) -> None:

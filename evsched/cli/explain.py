@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from events.vocabulary import PreemptionDecided, QuotaPreemptionDecided
-from evsched.cli.answers import NO, CommandError, emit, paper, say
+from evsched.cli.answers import NO, emit, paper, say
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
-from replays.history.moments import MomentInvalid, parse_moment
+from evsched.cli.past import MomentText, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,17 +18,11 @@ if TYPE_CHECKING:
     from replays.explaining.decision import Decision, Spared
     from replays.explaining.explain import Explanation
     from replays.explaining.kueue import FairShare
-    from replays.explaining.mentions import Mention
     from replays.explaining.notebook import Note
-    from replays.history.moments import Moment
-    from replays.history.rebuild import History
 
 NOTES_SHOWN = 20
 NAMES_SHOWN = 3
 """More considerations than the first are shown together where they are the same, each with so many names."""
-
-DECISIONS_SHOWN = 3
-"""How many decisions that spared somebody are decided again."""
 
 
 async def explain(
@@ -38,7 +30,7 @@ async def explain(
     /,
     *,
     where: Where = HERE,
-    at: Annotated[str, Parameter(name="--at", allow_leading_hyphen=True)] = "end",
+    at: Annotated[MomentText, Parameter(name="--at")] = "end",
     json: Json = False,
 ) -> int:
     """Explain why an ask waits, or why an allocation runs, had to go, or was spared; exits 1 when nobody has that name.
@@ -57,114 +49,18 @@ async def explain(
         at: A seq, a time, or time before the end of the log (-15m).
         json: One document.
     """
-    from replays.explaining.decision import spared_in  # noqa: PLC0415 - the core is slow to load, help is not
-    from replays.explaining.mentions import DECISIONS  # noqa: PLC0415
+    from replays.explaining.question import ExplainQuestion  # noqa: PLC0415 - the core is slow to load, help is not
+    from replays.explaining.question import explain as answer  # noqa: PLC0415
     from replays.history.rebuild import History  # noqa: PLC0415
 
-    try:
-        moment = parse_moment(at)
-    except MomentInvalid as error:
-        raise CommandError(str(error)) from error
+    question = ExplainQuestion(subject=subject, moment=moment_of(at))
     async with log_of(where) as opened:
-        history = History(opened)
-        explanation, candidates = await _explain(history, subject, moment)
-        decisions = await _decisions(
-            history, [one.seq for one in explanation.history if one.code in DECISIONS]
-        )
-        around = await _decisions(history, candidates) if explanation.status == "runs" else []
-    spared = [found for one in around if (found := spared_in(one, subject)) is not None]
+        found = await answer(History(opened), question)
     if json:
-        emit({"explanation": explanation, "decisions": decisions, "spared": spared})
+        emit(found)
     else:
-        _print(explanation, decisions, spared)
-    return NO if explanation.status == "unknown" else 0
-
-
-async def _explain(history: History, subject: str, moment: Moment) -> tuple[Explanation, list[int]]:
-    """Read the log up to the moment once, keep what mentions the subject, then explain it.
-
-    With it come the seqs of the last decisions that told somebody else to go while the subject was
-    running.
-    """
-    from evsched.core.engine import Engine  # noqa: PLC0415
-    from evsched.core.tallies import uncounted  # noqa: PLC0415
-    from replays.explaining.explain import Explanation, explain_allocation, explain_ask  # noqa: PLC0415
-    from replays.explaining.mentions import mention, waits_in  # noqa: PLC0415
-    from replays.history.rebuild import apply_step  # noqa: PLC0415
-
-    until_time = moment.time
-    if moment.before_end_ms is not None:
-        until_time = await history.end_time() - moment.before_end_ms
-    engine = Engine()
-    mentions: list[Mention] = []
-    application = ""
-    others: deque[int] = deque(maxlen=DECISIONS_SHOWN)
-    with uncounted(engine.state):
-        async for step in history.steps():
-            if until_time is not None and step.time > until_time:
-                break
-            for event in step.events:
-                if moment.seq is None or event.seq <= moment.seq:
-                    application = waits_in(subject, event, application)
-                    one = mention(subject, event, step.time, application)
-                    if one is not None:
-                        mentions.append(one)
-                    elif (
-                        isinstance(event, PreemptionDecided | QuotaPreemptionDecided)
-                        and subject in engine.state.allocations
-                    ):
-                        others.append(event.seq)
-            apply_step(engine, step, moment.seq)
-            if moment.seq is not None and step.head.next_seq > moment.seq:
-                break
-    state = engine.state
-    if subject in state.asks:
-        found = explain_ask(engine, subject, mentions)
-    elif subject in state.allocations:
-        found = explain_allocation(engine, subject, mentions)
-    elif mentions:
-        summary = f"It is gone: {mentions[-1].text}."
-        found = Explanation(
-            subject=subject,
-            status="gone",
-            seq=state.seq,
-            time=state.time,
-            summary=summary,
-            history=tuple(mentions),
-        )
-    else:
-        summary = "Nothing in the log up to this moment names it."
-        found = Explanation(
-            subject=subject, status="unknown", seq=state.seq, time=state.time, summary=summary
-        )
-    return found, list(others)
-
-
-async def _decisions(history: History, wanted: Sequence[int]) -> list[Decision]:
-    """Decide again the preemptions with these seqs."""
-    from evsched.core.engine import Engine  # noqa: PLC0415
-    from evsched.core.tallies import uncounted  # noqa: PLC0415
-    from replays.explaining.decision import explain_decision  # noqa: PLC0415
-    from replays.history.rebuild import apply_step  # noqa: PLC0415
-    from replays.history.steps import copy  # noqa: PLC0415
-
-    if not wanted:
-        return []
-    engine, found = Engine(), []
-    with uncounted(engine.state):
-        async for step in history.steps():
-            for seq in [
-                seq
-                for seq in wanted
-                if step.events and step.events[0].seq <= seq <= step.events[-1].seq
-            ]:
-                decision = explain_decision(copy(engine), step, seq)
-                if decision is not None:
-                    found.append(decision)
-            if step.head.next_seq > wanted[-1]:
-                break
-            apply_step(engine, step)
-    return found
+        _print(found.explanation, found.decisions, found.spared)
+    return NO if found.explanation.status == "unknown" else 0
 
 
 # --------------------------------------------------------------------------------------- for people

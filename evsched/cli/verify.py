@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
+from events.errors import LogDamaged
 from events.vocabulary import AnyEvent
 from evsched.cli.answers import DONE, NO, UNREACHABLE, emit, paper, say, say_error, tell
 from evsched.cli.cells import table
 from evsched.cli.logs import HERE, Where, inbox_fault
 from evsched.cli.options import Json
 from evsched.cli.past import Known, MomentText, Snapshots, end_of, history_of, meter, moment_of
-from replays.checking.verify import Difference, Outcome, verify_log
+from replays.checking.verify import Difference, VerifyAnswer, VerifyQuestion, verify_log
 from replays.history.moments import format_time
+from replays.history.rows import document
 
 
 async def verify(
@@ -50,59 +52,40 @@ async def verify(
     moment = moment_of(start)
     async with history_of(where, snapshots) as history:
         with meter("deciding again", await end_of(history.log)) as advance:
-            outcome = await verify_log(
-                history, moment, lambda step: advance(step.head.position), known or ()
+            answer = await verify_log(
+                history,
+                VerifyQuestion(start=moment, known=tuple(known or ())),
+                lambda step: advance(step.head.position),
             )
     if json:
-        emit(_document(outcome))
+        emit(answer)
     else:
-        _show(outcome)
-    if outcome.damage is not None:
-        say_error(str(outcome.damage))
+        _show(answer)
+    if answer.damage is not None:
+        say_error(str(LogDamaged(answer.damage.position, answer.damage.reason)))
         return UNREACHABLE
-    if detached := await inbox_fault(where, outcome.head.inbox, outcome.head.inbox_next):
+    if detached := await inbox_fault(where, answer.inbox, answer.inbox_next):
         # The decisions are not in question: the exit code stays that of the comparison.
         say(detached)
-    if not outcome.head.frame:
+    if not answer.frames:
         say_error("log: is empty, so nothing was verified")
         return NO
-    return DONE if outcome.difference is None else NO
+    return DONE if answer.difference is None else NO
 
 
-def _document(outcome: Outcome) -> dict[str, Any]:
-    head, difference = outcome.head, outcome.difference
-    damage = outcome.damage
-    return {
-        "log_id": head.log_id,
-        "frames": head.frame,
-        "events": head.next_seq - 1,
-        "first": outcome.first,
-        "hash": head.hash,
-        "ignored": outcome.ignored,
-        "difference": difference,
-        "around": outcome.around,
-        "damage": None
-        if damage is None
-        else {"position": damage.position, "reason": damage.reason},
-    }
-
-
-def _show(outcome: Outcome) -> None:
-    head, difference = outcome.head, outcome.difference
-    if difference is not None:
-        _show_difference(difference)
+def _show(answer: VerifyAnswer) -> None:
+    if answer.difference is not None:
+        _show_difference(answer.difference)
         console = paper()
-        for kind, rows in outcome.around.items():
+        for kind, rows in answer.around.by_view().items():
             console.print()
-            console.print(table(rows, f"{kind} before it"))
-    elif outcome.damage is None:
-        count = head.next_seq - outcome.first
-        tell(
-            f"{count} events decided again, from {outcome.first} to {head.next_seq - 1}: no difference"
-        )
-        tell(f"log {head.log_id} ends with frame {head.frame}, hash {head.hash}")
-    if outcome.ignored:
-        say(f"{outcome.ignored} void frames passed over")
+            console.print(table([document(row) for row in rows], f"{kind} before it"))
+    elif answer.damage is None:
+        count = answer.events + 1 - answer.first
+        tell(f"{count} events decided again, from {answer.first} to {answer.events}: no difference")
+        tell(f"log {answer.log_id} ends with frame {answer.frames}, hash {answer.hash}")
+    if answer.ignored:
+        say(f"{answer.ignored} void frames passed over")
 
 
 def _show_difference(difference: Difference) -> None:

@@ -8,31 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from evsched.cli.answers import NO, CommandError, emit, paper, say, talk
+from evsched.cli.answers import NO, CommandError, emit, paper, say
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
-from replays.history.moments import MomentInvalid, parse_moment
+from evsched.cli.past import end_of, meter, moment_of
+from replays.history.moments import END
 
 if TYPE_CHECKING:
-    from events.chain import Step
     from events.configuration import Configuration
     from events.vocabulary import AskSubmitted
-    from replays.checking.whatif import Report
-    from replays.history.moments import Moment
-    from replays.history.rebuild import History
+    from replays.checking.whatif import WhatIfAnswer
 
 CHANGES_SHOWN = 50
 Time = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 
 
-def _moment(text: str) -> Moment:
-    try:
-        return parse_moment(text)
-    except MomentInvalid as error:
-        raise CommandError(str(error)) from error
-
-
-def _load(path: Path, partition: str) -> Configuration:
+def _load(path: Path) -> tuple[Configuration, ...]:
     from evsched.config import ConfigurationError, load  # noqa: PLC0415
 
     try:
@@ -41,14 +32,7 @@ def _load(path: Path, partition: str) -> Configuration:
         raise CommandError(str(error)) from error
     for fault in loaded.warnings:
         say(f"warning: {fault}")
-    found = [one for one in loaded.configurations if one.partition == partition] or list(
-        loaded.configurations
-    )
-    if len(found) != 1:
-        names = ", ".join(one.partition for one in loaded.configurations)
-        message = f"configuration {path}: holds partitions {names}, expected one called {partition}"
-        raise CommandError(message)
-    return found[0]
+    return tuple(loaded.configurations)
 
 
 async def whatif(
@@ -77,14 +61,25 @@ async def whatif(
         last: Moment up to which the log is taken.
         json: One document.
     """
-    from replays.checking.whatif import ConfigurationRefused, NotTried  # noqa: PLC0415
+    from replays.checking.whatif import (  # noqa: PLC0415
+        ConfigurationRefused,
+        NotTried,
+        WhatIfQuestion,
+        what_if,
+    )
     from replays.history.rebuild import History  # noqa: PLC0415
 
+    question = WhatIfQuestion(
+        configurations=_load(config),
+        start=None if first is None else moment_of(first),
+        end=END if last is None else moment_of(last),
+    )
     async with log_of(where) as opened:
-        history = History(opened)
-        begin = _moment(first) if first is not None else await _last_configuration(history)
         try:
-            report = await _run(history, config, begin, _moment(last) if last is not None else None)
+            with meter("taking the steps again", await end_of(opened)) as advance:
+                answer = await what_if(
+                    History(opened), question, lambda step: advance(step.head.position)
+                )
         except ConfigurationRefused as error:
             raise CommandError(f"{config}: would be refused: {error}") from error
         except NotTried as error:
@@ -92,65 +87,18 @@ async def whatif(
                 f"{config}: was not tried: in this part of the log {error}"
             ) from error
     if json:
-        emit(report)
+        emit(answer)
     else:
-        _print(report)
-    return 0 if report.identical else NO
+        _print(answer)
+    return 0 if answer.identical else NO
 
 
-async def _last_configuration(history: History) -> Moment:
-    """Return the moment before the last configuration was applied: the step that applies it is the first of the run."""
-    from events.vocabulary import ConfigurationApplied  # noqa: PLC0415
-    from replays.history.moments import Moment  # noqa: PLC0415
-
-    seq = 0
-    async for step in history.steps():
-        if any(type(event) is ConfigurationApplied for event in step.events):
-            seq = step.events[0].seq - 1
-    return Moment(seq=seq)
-
-
-async def _run(history: History, config: Path, begin: Moment, end: Moment | None) -> Report:
-    from replays.checking.whatif import WhatIf, median_eviction_ms  # noqa: PLC0415
-    from replays.history.steps import copy  # noqa: PLC0415
-
-    recorded, reader = await history.boundary(begin)
-    end_time = None
-    if end is not None:
-        end_time = (
-            end.time if end.before_end_ms is None else await history.end_time() - end.before_end_ms
-        )
-    steps: list[Step] = []
-    async for step in history.steps(reader):
-        if end is not None and (
-            (end.seq is not None and step.head.next_seq - 1 > end.seq)
-            or (end_time is not None and step.time > end_time)
-        ):
-            break
-        steps.append(step)
-    in_force = recorded.state.configuration
-    partition = in_force.partition if in_force is not None else "default"
-    run = WhatIf(recorded, copy(recorded), _load(config, partition), median_eviction_ms(steps))
-    from rich.progress import track  # noqa: PLC0415
-
-    console = talk()
-    quiet = not console.is_terminal
-    return run.run(
-        track(
-            steps,
-            description="taking the steps again",
-            console=console,
-            transient=True,
-            disable=quiet,
-        )
-    )
-
-
-def _print(report: Report) -> None:
+def _print(report: WhatIfAnswer) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     from evsched.cli.consoles import PlainTable  # noqa: PLC0415
     from evsched.core.quantity import format_amount  # noqa: PLC0415
+    from replays.wording import decided  # noqa: PLC0415
 
     console = paper()
     if report.identical:
@@ -194,7 +142,7 @@ def _print(report: Report) -> None:
     for change in report.changes[:CHANGES_SHOWN]:
         console.print(
             Text(
-                f"  {change.subject} {change.kind}: {_moment_of(change.recorded)} → {_moment_of(change.supposed)}"
+                f"  {change.subject} {change.kind}: {decided(change.recorded)} → {decided(change.supposed)}"
             )
         )
     if len(report.changes) > CHANGES_SHOWN:
@@ -208,15 +156,6 @@ def _print(report: Report) -> None:
 
 def _change(before: int, after: int) -> str:
     return str(before) if before == after else f"{before} → {after}"
-
-
-def _moment_of(text: str | None) -> str:
-    from replays.history.moments import format_time  # noqa: PLC0415
-
-    if text is None:
-        return "not"
-    time, _, rest = text.partition(" ")
-    return f"{format_time(int(time))} {rest}".strip()
 
 
 async def plan(ask: Path, /, *, where: Where = HERE, json: Json = False) -> int:
@@ -236,14 +175,13 @@ async def plan(ask: Path, /, *, where: Where = HERE, json: Json = False) -> int:
         where: Which log.
         json: One document.
     """
-    from replays.explaining.plan import plan_ask  # noqa: PLC0415
-    from replays.history.moments import END  # noqa: PLC0415
+    from replays.explaining.plan import PlanQuestion  # noqa: PLC0415
+    from replays.explaining.plan import plan as answer  # noqa: PLC0415
     from replays.history.rebuild import History  # noqa: PLC0415
 
-    proposed = _ask(ask)
+    question = PlanQuestion(ask=_ask(ask))
     async with log_of(where) as opened:
-        engine = await History(opened).at(END)
-    found = plan_ask(engine, proposed)
+        found = await answer(History(opened), question)
     if json:
         emit(found)
     else:

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from events import vocabulary as v
 from evsched.core.kueue.model import quota_in
-from replays.wording import flavors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +35,24 @@ class QueueFigures(Struct, kw_only=True):
     unmet: dict[str, int] = {}
 
 
+class Decided(Struct, frozen=True, kw_only=True):
+    """What was decided about an ask or allocation, and when.
+
+    Attributes:
+        node: Where it was bound; None for Kueue, and for an eviction.
+        flavors: (Kueue) Of a binding: resource to flavor by podset; an ask without podsets has one
+            without a name.
+        ask: For which it was evicted; empty: for a quota, or it was bound.
+        queue: For whose quota it was evicted; empty otherwise.
+    """
+
+    time: int
+    node: str | None = None
+    flavors: dict[str, dict[str, str]] = {}
+    ask: str = ""
+    queue: str = ""
+
+
 def _missing(state: State, queue: Queue) -> Iterator[tuple[str, int]]:
     """Yield what a queue lacks of what it is entitled to and asks for, by resource; what is not positive is nothing."""
     names, quota = state.types.names, quota_in(queue)
@@ -58,8 +75,8 @@ class Ledger:
 
     Attributes:
         queues: By path, in order of first appearance.
-        bindings: Ask to (time, node or flavors), the last one.
-        told: Allocation to (time, why), the first one.
+        bindings: Ask to its binding, the last one.
+        evictions: Allocation to its eviction, the first one.
     """
 
     def __init__(self, state: State) -> None:
@@ -67,8 +84,8 @@ class Ledger:
         self._state = state
         self._time = state.time
         self.queues: dict[str, QueueFigures] = {}
-        self.bindings: dict[str, tuple[int, str | None]] = {}
-        self.told: dict[str, tuple[int, str]] = {}
+        self.bindings: dict[str, Decided] = {}
+        self.evictions: dict[str, Decided] = {}
 
     def _figures(self, queue: str) -> QueueFigures:
         return self.queues.setdefault(queue, QueueFigures())
@@ -97,17 +114,17 @@ class Ledger:
                 if allocation is not None:
                     self._figures(allocation.queue).bound += 1
                 podsets = {one.name: one.flavors or {} for one in event.podsets}
-                chosen = flavors(podsets or {"": event.flavors or {}})
-                self.bindings[event.ask] = (state.time, event.node or chosen)
+                chosen = podsets or ({"": event.flavors} if event.flavors else {})
+                self.bindings[event.ask] = Decided(time=state.time, node=event.node, flavors=chosen)
             elif type(event) is v.PreemptionDecided:
                 ask = state.asks.get(event.ask) or state.allocations.get(event.ask)
                 if ask is not None:
                     self._figures(ask.queue).preemptions += 1
-                self._victims(event.victims, f"for ask {event.ask}")
+                self._victims(event.victims, Decided(time=state.time, ask=event.ask))
             elif type(event) is v.QuotaPreemptionDecided:
-                self._victims(event.victims, f"for the quota of {event.queue}")
+                self._victims(event.victims, Decided(time=state.time, queue=event.queue))
 
-    def _victims(self, victims: tuple[v.Victim, ...], why: str) -> None:
+    def _victims(self, victims: tuple[v.Victim, ...], eviction: Decided) -> None:
         for victim in victims:
             self._figures(victim.queue).victims += 1
-            self.told.setdefault(victim.id, (self._state.time, why))
+            self.evictions.setdefault(victim.id, eviction)

@@ -16,19 +16,19 @@ from msgspec import Struct
 from events.chain import ChainReader
 from events.errors import LogDamaged, WrittenByNewer
 from events.frame import encode_event
+from events.vocabulary import AnyEvent
 from replays.checking.tail_check import Witness
 from replays.history.around import around
-from replays.history.moments import Moment
+from replays.history.moments import START, Moment
+from replays.history.rows import Rows
 from replays.history.steps import retake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from events.chain import Head, Step
-    from events.vocabulary import AnyEvent
+    from events.chain import Step
     from evsched.core.engine import Engine
     from replays.history.rebuild import History
-    from replays.history.views import Row
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -109,37 +109,63 @@ def verify(
     return None
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class VerifyQuestion(Struct, frozen=True, kw_only=True):
+    """Does everything in the log follow from its steps?
+
+    Attributes:
+        start: The state of the last step that ended by this moment is taken as it is; all that
+            follows is decided again.
+        known: Hashes of ends of the log that were kept elsewhere; each must be that of a step that
+            is read.
+    """
+
+    start: Moment = START
+    known: tuple[str, ...] = ()
+
+
+class Damage(Struct, frozen=True, kw_only=True):
+    """Why a log could not be read on, or is not the one its leader wrote; ``position`` is -1 when it is not at one place."""
+
+    position: int
+    reason: str
+
+
+class VerifyAnswer(Struct, frozen=True, kw_only=True):
     """What verifying a log came to.
 
     Attributes:
-        head: The end of what was read.
+        frames, events: How many there are up to the end of what was read.
         first: ``seq`` of the first event that was decided again.
+        hash: Of the last frame.
         ignored: Void frames that were passed over.
+        inbox: Id of the inbox that the log reads; empty when it does not name it.
+        inbox_next: Position of the next proposal to read there.
         difference: The first one; None when there is none.
-        around: Rows of the state before the step that differs, as far as its events name them, by
-            view.
-        damage: Why the log could not be read on, or is not the one its leader wrote; None when it
-            holds together.
+        around: Rows of the state before the step that differs, as far as its events name them.
+        damage: None when the log holds together.
     """
 
-    head: Head
+    log_id: str
+    frames: int
+    events: int
     first: int
+    hash: str
     ignored: int
+    inbox: str
+    inbox_next: int
     difference: Difference | None
-    around: dict[str, list[Row]]
-    damage: LogDamaged | None
+    around: Rows
+    damage: Damage | None
 
 
-START = Moment(seq=0)
+WHOLE = VerifyQuestion()
 
 
 async def verify_log(
     history: History,
-    start: Moment = START,
+    question: VerifyQuestion = WHOLE,
     progress: Callable[[Step], None] | None = None,
-    known: Iterable[str] = (),
-) -> Outcome:
+) -> VerifyAnswer:
     """Decide a log again up to its end as it is now.
 
     After a difference nothing more is decided, but the chain is read to its end: an edit that was
@@ -147,18 +173,15 @@ async def verify_log(
 
     Args:
         history: The log, and the snapshots to start from.
-        start: The state of the last step that ended by this moment is taken as it is; all that
-            follows is decided again.
+        question: From where on, and what else has to be there.
         progress: Called after every step.
-        known: Hashes of ends of the log that were kept elsewhere; each must be that of a step that
-            is read.
     """
-    witness = Witness(await history.log.last_heartbeat(), known)
+    witness = Witness(await history.log.last_heartbeat(), question.known)
     difference, damage = None, None
     reader = ChainReader()
     first = 1
     try:
-        engine, reader = await history.boundary(start)
+        engine, reader = await history.boundary(question.start)
         first = reader.head.next_seq
         async for step in history.steps(reader):
             witness.see(step.head)
@@ -168,18 +191,24 @@ async def verify_log(
                 progress(step)
         witness.end(reader.head)
     except LogDamaged as error:
-        damage = error
-    surroundings: dict[str, list[Row]] = {}
+        damage = Damage(position=error.position, reason=error.reason)
+    surroundings = Rows()
     if difference is not None:
         before = (await history.boundary(Moment(seq=difference.seq - 1)))[0]
         surroundings = around(
             before.state,
             [event for event in (difference.recorded, difference.decided) if event is not None],
         )
-    return Outcome(
-        head=reader.head,
+    head = reader.head
+    return VerifyAnswer(
+        log_id=head.log_id,
+        frames=head.frame,
+        events=head.next_seq - 1,
         first=first,
+        hash=head.hash,
         ignored=reader.ignored,
+        inbox=head.inbox,
+        inbox_next=head.inbox_next,
         difference=difference,
         around=surroundings,
         damage=damage,

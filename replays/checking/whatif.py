@@ -21,39 +21,56 @@ it.
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from events import vocabulary as v
+from events.configuration import Configuration
 from evsched.core.recorded import apply_recorded
 from evsched.core.registry import format_of
-from replays.checking.ledger import Ledger, QueueFigures
+from replays.checking.ledger import Decided, Ledger, QueueFigures
 from replays.checking.verify import compare
-from replays.history.steps import is_proposed, note, proposals_of
+from replays.history.moments import END, Moment
+from replays.history.steps import copy, is_proposed, note, proposals_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from events.chain import Step
-    from events.configuration import Configuration
     from evsched.core.engine import Engine
+    from replays.history.rebuild import History
 
 DEFAULT_EVICTION_MS = 5_000
 """How long an eviction takes when the log holds none to learn from."""
+
+
+class WhatIfQuestion(Struct, frozen=True, kw_only=True):
+    """What would have been different under another configuration?
+
+    Attributes:
+        configurations: Those of a file; the one of the partition is tried, in place of the one in
+            force at the start. A single one is tried whatever partition it names.
+        start: From when on; None: from where a configuration was applied last.
+        end: Up to which moment the log is taken.
+    """
+
+    configurations: tuple[Configuration, ...]
+    start: Moment | None = None
+    end: Moment = END
 
 
 class Changed(Struct, frozen=True, kw_only=True):
     """A decision that differs: where and when in either world, None where it did not happen."""
 
     subject: str
-    kind: str
-    recorded: str | None
-    supposed: str | None
+    kind: Literal["bound", "evicted"]
+    recorded: Decided | None
+    supposed: Decided | None
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class WhatIfAnswer(Struct, frozen=True, kw_only=True):
     """What another configuration would have changed.
 
     Attributes:
@@ -83,7 +100,7 @@ class Report(Struct, frozen=True, kw_only=True):
     refused: int = 0
     eviction_ms: int = DEFAULT_EVICTION_MS
     steps: int = 0
-    format: str = "yunikorn"
+    format: Literal["yunikorn", "kueue"] = "yunikorn"
 
 
 class ConfigurationRefused(Exception):
@@ -131,7 +148,9 @@ class WhatIf:
         self._lives: dict[str, int] = {}
         self._left_out = self._confirmed = self._moved = self._refused = self._steps = 0
 
-    def run(self, steps: Iterable[Step], progress: Callable[[Step], None] | None = None) -> Report:
+    def run(
+        self, steps: Iterable[Step], progress: Callable[[Step], None] | None = None
+    ) -> WhatIfAnswer:
         """Run over these steps and report.
 
         Raises:
@@ -325,10 +344,10 @@ class WhatIf:
 
     # --------------------------------------------------------------------------------------- report
 
-    def _report(self) -> Report:
+    def _report(self) -> WhatIfAnswer:
         recorded, supposed = self._ledgers
         spec = self._supposed.state.configuration
-        return Report(
+        return WhatIfAnswer(
             identical=self._agree,
             first_difference=self._first,
             recorded=recorded.queues,
@@ -346,16 +365,60 @@ class WhatIf:
 
 def _changes(recorded: Ledger, supposed: Ledger) -> Iterable[Changed]:
     """Yield the decisions that differ, in the order of the recorded world, then those of the supposed one."""
-    for kind, theirs, ours in (
+    sides: tuple[
+        tuple[Literal["bound", "evicted"], dict[str, Decided], dict[str, Decided]], ...
+    ] = (
         ("bound", recorded.bindings, supposed.bindings),
-        ("told to go", recorded.told, supposed.told),
-    ):
+        ("evicted", recorded.evictions, supposed.evictions),
+    )
+    for kind, theirs, ours in sides:
         for subject in dict.fromkeys((*theirs, *ours)):
             before, after = theirs.get(subject), ours.get(subject)
             if before != after:
-                yield Changed(
-                    subject=subject,
-                    kind=kind,
-                    recorded=None if before is None else f"{before[0]} {before[1] or ''}".strip(),
-                    supposed=None if after is None else f"{after[0]} {after[1] or ''}".strip(),
-                )
+                yield Changed(subject=subject, kind=kind, recorded=before, supposed=after)
+
+
+async def what_if(
+    history: History,
+    question: WhatIfQuestion,
+    progress: Callable[[Step], None] | None = None,
+) -> WhatIfAnswer:
+    """Run the recorded inputs under another configuration.
+
+    Args:
+        history: The log.
+        question: Which configuration, and over which stretch.
+        progress: Called after every step.
+
+    Raises:
+        ConfigurationRefused: The configuration cannot be applied.
+        NotTried: It never came into force.
+    """
+    begin = question.start if question.start is not None else await _last_configuration(history)
+    recorded, reader = await history.boundary(begin)
+    steps = [step async for step in history.steps(reader, question.end)]
+    tried = _of_partition(question.configurations, recorded.state.configuration)
+    run = WhatIf(recorded, copy(recorded), tried, median_eviction_ms(steps))
+    return run.run(steps, progress)
+
+
+def _of_partition(
+    configurations: tuple[Configuration, ...], in_force: Configuration | None
+) -> Configuration:
+    """Return the configuration of a partition."""
+    partition = in_force.partition if in_force is not None else "default"
+    found = [one for one in configurations if one.partition == partition] or configurations
+    if len(found) != 1:
+        names = ", ".join(one.partition for one in configurations)
+        message = f"partitions {names} found, expected one called {partition}"
+        raise ConfigurationRefused(message)
+    return found[0]
+
+
+async def _last_configuration(history: History) -> Moment:
+    """Return the moment before the last configuration was applied: the step that applies it is the first of the run."""
+    seq = 0
+    async for step in history.steps():
+        if any(type(event) is v.ConfigurationApplied for event in step.events):
+            seq = step.events[0].seq - 1
+    return Moment(seq=seq)

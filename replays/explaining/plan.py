@@ -12,17 +12,26 @@ from replays import wording
 from replays.explaining.ahead import Happens, happens
 from replays.explaining.explain import explain_ask
 from replays.explaining.notebook import Note
+from replays.history.moments import END, Moment
 from replays.history.steps import copy
 
 if TYPE_CHECKING:
     from evsched.core.engine import Engine
     from evsched.core.state import State
+    from replays.history.rebuild import History
 
 STEPS_TAKEN = 3
 """The one that takes the ask in, and two in which it has its turn to preempt."""
 
 
-class Planned(Struct, frozen=True, kw_only=True):
+class PlanQuestion(Struct, frozen=True, kw_only=True):
+    """What would become of an ask, if it were submitted at a moment?"""
+
+    ask: v.AskSubmitted
+    moment: Moment = END
+
+
+class PlanAnswer(Struct, frozen=True, kw_only=True):
     """What would become of an ask.
 
     Attributes:
@@ -47,7 +56,12 @@ class Planned(Struct, frozen=True, kw_only=True):
     unblock: tuple[Note, ...] = ()
 
 
-def plan_ask(engine: Engine, proposed: v.AskSubmitted) -> Planned:
+async def plan(history: History, question: PlanQuestion) -> PlanAnswer:
+    """Rebuild the state of the moment and plan."""
+    return plan_ask(await history.at(question.moment), question.ask)
+
+
+def plan_ask(engine: Engine, proposed: v.AskSubmitted) -> PlanAnswer:
     """Return what would become of an ask that were submitted now, its preemption delay past; the engine is only read."""
     world = copy(engine)
     state = world.state
@@ -56,7 +70,7 @@ def plan_ask(engine: Engine, proposed: v.AskSubmitted) -> Planned:
     for event in events:
         if isinstance(event, v.InputRejected):
             summary = wording.planned("refused", {"reason": event.reason})
-            return Planned(outcome="refused", summary=summary, code=event.code)
+            return PlanAnswer(outcome="refused", summary=summary, code=event.code)
     found = happens(proposed.ask, state.time, events)
     for _ in range(STEPS_TAKEN - 1):
         due = world.next_due()
@@ -81,8 +95,8 @@ def _old_enough(state: State, proposed: v.AskSubmitted) -> v.AskSubmitted:
     return replace(proposed, created=state.time - delay)
 
 
-def _decided(found: Happens) -> Planned:
-    return Planned(
+def _decided(found: Happens) -> PlanAnswer:
+    return PlanAnswer(
         outcome="bound" if found.code == "bound" else "preempts",
         summary=wording.planned(found.code, found.facts()),
         node=found.node,
@@ -92,9 +106,9 @@ def _decided(found: Happens) -> Planned:
     )
 
 
-def _waits(world: Engine, ask_id: str) -> Planned:
+def _waits(world: Engine, ask_id: str) -> PlanAnswer:
     found = explain_ask(world, ask_id)
-    return Planned(
+    return PlanAnswer(
         outcome="waits",
         summary=wording.planned("waits", {"causes": found.summary}),
         causes=found.causes,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 
 from replays.history import views
+from replays.history.rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,8 +21,8 @@ MOST = 20
 """Most rows of a kind; what a large preemption names is cut there."""
 
 
-def around(state: State, events: Iterable[AnyEvent]) -> dict[str, list[views.Row]]:
-    """Return the rows of a state that these events are about, by view; queues with all those above them.
+def around(state: State, events: Iterable[AnyEvent]) -> Rows:
+    """Return the rows of a state that these events are about; queues with all those above them.
 
     Args:
         state: As it was before the events.
@@ -36,13 +38,16 @@ def around(state: State, events: Iterable[AnyEvent]) -> dict[str, list[views.Row
     paths = {
         queue.path for name in names if name in state.queues for queue in state.queues[name].lineage
     }
-    found = {
-        "queues": [row for row in views.queues(state) if row["queue"] in paths],
-        "asks": [row for row in views.asks(state) if row["ask"] in names],
-        "allocations": [row for row in views.allocations(state) if row["allocation"] in names],
-        "nodes": [row for row in views.nodes(state) if row["node"] in names],
-    }
-    return {kind: rows[:MOST] for kind, rows in found.items() if rows}
+    queues = [row for row in views.queues(state) if row.queue in paths]
+    asks = [row for row in views.asks(state) if row.ask in names]
+    allocations = [row for row in views.allocations(state) if row.allocation in names]
+    nodes = [row for row in views.nodes(state) if row.node in names]
+    return Rows(
+        queues=queues[:MOST] or UNSET,
+        asks=asks[:MOST] or UNSET,
+        allocations=allocations[:MOST] or UNSET,
+        nodes=nodes[:MOST] or UNSET,
+    )
 
 
 def _collect(value: Any, names: set[str]) -> None:

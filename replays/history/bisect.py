@@ -11,21 +11,33 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from events import vocabulary as v
 from events.frame import encode_event
+from events.vocabulary import AnyEvent
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
-from replays.history.moments import Moment
+from replays.history.around import around
+from replays.history.expressions import parse
+from replays.history.moments import START, Moment
+from replays.history.rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from events.chain import Step
-    from evsched.core.state import State
     from replays.history.expressions import Predicate
     from replays.history.rebuild import History
 
-START = Moment(seq=0)
+
+class BisectQuestion(Struct, frozen=True, kw_only=True):
+    """When did something become true?
+
+    Attributes:
+        expression: What, in the language of `replays.history.expressions`.
+        start: What happened up to this moment is not looked at, though it may have held then.
+    """
+
+    expression: str
+    start: Moment = START
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -34,14 +46,37 @@ class Found(Struct, frozen=True, kw_only=True):
     Attributes:
         seq: Of the event after which it held first.
         event: That event; None where the log has ended there already (and another one has not).
-        state: The state after it.
+        around: Rows of the state after it, as far as the event names them.
     """
 
     seq: int
     frame: int
     time: int
-    event: v.AnyEvent | None
-    state: State
+    event: AnyEvent | None
+    around: Rows
+
+
+class BisectAnswer(Struct, frozen=True, kw_only=True):
+    """The first place; None when there is none."""
+
+    first: Found | None
+
+
+async def bisect(
+    history: History, question: BisectQuestion, progress: Callable[[Step], None] | None = None
+) -> BisectAnswer:
+    """Find the first event after which an expression holds.
+
+    Args:
+        history: The log.
+        question: What is looked for.
+        progress: Called after every step.
+
+    Raises:
+        ExpressionInvalid: It cannot be read.
+    """
+    predicate = parse(question.expression)
+    return BisectAnswer(first=await first(history, predicate, question.start, progress))
 
 
 async def first(
@@ -50,28 +85,14 @@ async def first(
     start: Moment = START,
     progress: Callable[[Step], None] | None = None,
 ) -> Found | None:
-    """Return the first event after which a predicate holds, None when there is none.
-
-    Args:
-        history: The log.
-        predicate: Asked after every event.
-        start: What happened up to this moment is not looked at, though the predicate may have held
-            then.
-        progress: Called after every step.
-    """
+    """Return the first event after which a predicate holds, None when there is none; see `bisect`."""
     engine, reader = await history.boundary(start)
     async with aclosing(history.steps(reader)) as steps:  # type: ignore[type-var]
         async for step in steps:
             for event in step.events:
                 apply_recorded(engine, (event,), step.time, step.head.position)
                 if predicate(engine.state, event):
-                    return Found(
-                        seq=event.seq,
-                        frame=step.head.frame,
-                        time=step.time,
-                        event=event,
-                        state=engine.state,
-                    )
+                    return _found(engine, step, event.seq, event)
             if progress is not None:
                 progress(step)
     return None
@@ -110,11 +131,12 @@ async def first_difference(
                 progress(mine[0])
 
 
-def _found(engine: Engine, step: Step, seq: int, event: v.AnyEvent | None) -> Found:
-    return Found(seq=seq, frame=step.head.frame, time=step.time, event=event, state=engine.state)
+def _found(engine: Engine, step: Step, seq: int, event: AnyEvent | None) -> Found:
+    rows = around(engine.state, [event] if event is not None else [])
+    return Found(seq=seq, frame=step.head.frame, time=step.time, event=event, around=rows)
 
 
-async def _events(history: History) -> AsyncIterator[tuple[Step, v.AnyEvent]]:
+async def _events(history: History) -> AsyncIterator[tuple[Step, AnyEvent]]:
     async with aclosing(history.steps()) as steps:  # type: ignore[type-var]
         async for step in steps:
             for event in step.events:

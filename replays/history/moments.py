@@ -38,6 +38,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 END = Moment()
+START = Moment(seq=0)
 
 
 def parse_moment(text: str) -> Moment:

@@ -15,7 +15,7 @@ from events.streams.reading import resume
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
 from evsched.core.tallies import uncounted
-from replays.history.moments import Moment
+from replays.history.moments import END, Moment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -42,6 +42,13 @@ def apply_step(engine: Engine, step: Step, until_seq: int | None = None) -> None
         apply_recorded(engine, events, step.time, step.head.position)
     if whole:
         engine.state.time = step.time
+
+
+def _is_later(step: Step, seq: int | None, time: int | None) -> bool:
+    """Tell whether a step ends after a ``seq`` or a time; None: no bound."""
+    return (time is not None and step.time > time) or (
+        seq is not None and step.head.next_seq - 1 > seq
+    )
 
 
 class History:
@@ -92,18 +99,27 @@ class History:
                         return reader.tip.log_id
         return ""
 
-    async def steps(self, reader: ChainReader | None = None) -> AsyncIterator[Step]:
+    async def steps(
+        self, reader: ChainReader | None = None, until: Moment = END
+    ) -> AsyncIterator[Step]:
         """Yield the steps behind a reader (all of them for a new one), up to the end of the log as it is now.
 
         Records are decoded one by one, so that all steps before a damaged record come out, and none
         after the last one wanted is read.
+
+        Args:
+            reader: It is moved on.
+            until: Steps that end after this moment are left out.
         """
         reader = reader or ChainReader()
+        seq, time = await self._bounds(until)
         async with aclosing(self.log.read(after=reader.tip.position)) as batches:
             async for batch in batches:
                 for record in batch:
                     step = reader.accept(record.data, record.position)
                     if step is not None:
+                        if _is_later(step, seq, time):
+                            return
                         yield step
                     del step  # its memory serves the next one, where whoever took it let it go, too
 
@@ -129,9 +145,7 @@ class History:
             if seq == reader.head.next_seq - 1:
                 return engine, reader
             async for step in self.steps(reader):
-                if (time is not None and step.time > time) or (
-                    seq is not None and step.head.next_seq - 1 > seq
-                ):
+                if _is_later(step, seq, time):
                     break
                 apply_step(engine, step)
                 head, ignored = step.head, reader.ignored
@@ -140,11 +154,16 @@ class History:
         behind.ignored = ignored
         return engine, behind
 
+    async def absolute(self, moment: Moment) -> Moment:
+        """Return a moment that does not depend on where the log ends: its time, where it lies before the end."""
+        if moment.before_end_ms is None:
+            return moment
+        return Moment(time=await self.end_time() - moment.before_end_ms)
+
     async def _bounds(self, moment: Moment) -> tuple[int | None, int | None]:
         """Return the last ``seq`` and the last time that belong to a moment; None: no bound."""
-        if moment.before_end_ms is not None:
-            return None, await self.end_time() - moment.before_end_ms
-        return moment.seq, moment.time
+        found = await self.absolute(moment)
+        return found.seq, found.time
 
     async def before_step(self, moment: Moment) -> tuple[Engine, ChainReader]:
         """Return the state at a moment and the reader that stands behind the last step that was applied to it."""

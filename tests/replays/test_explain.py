@@ -127,8 +127,8 @@ def test_missed_opportunities_are_counted():
     cluster.step(1, v.NodeRegistered(node="n2", capacity={"vcore": 1}))
     cluster.step(10_000)
     assert explain_ask(cluster.engine, "p1").missed == 2
-    (row,) = (row for row in asks(cluster.engine.state) if row["ask"] == "p1")
-    assert row["missed"] == 2
+    (row,) = (row for row in asks(cluster.engine.state) if row.ask == "p1")
+    assert row.missed == 2
 
 
 PAUSES = {"application_unschedasks_backoff": "2"}
@@ -151,7 +151,7 @@ def test_an_ask_of_a_paused_application_hears_until_when_and_why():
         f"nothing has to change: it is bound to n1 at {pause}",
         f"the end of the pause of x at {pause}",
     )
-    assert [(row["application"], row["paused_until"]) for row in apps(cluster.engine.state)] == [
+    assert [(row.application, row.paused_until) for row in apps(cluster.engine.state)] == [
         ("x", START + 30_002)
     ]
     cluster.step(1, v.NodeRegistered(node="n2", capacity={"vcore": 90_000}))
@@ -166,7 +166,7 @@ def test_an_ask_of_a_paused_application_hears_until_when_and_why():
     assert [one.text for one in mentions("small", cluster.steps)] == [
         "submitted", "the pause of its application is over", "bound to n1"
     ]  # fmt: skip
-    assert [row["paused_until"] for row in apps(cluster.engine.state)] == [None]
+    assert [row.paused_until for row in apps(cluster.engine.state)] == [None]
 
 
 def test_young_asks_hear_when_preemption_is_tried():

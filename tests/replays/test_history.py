@@ -13,7 +13,7 @@ from events.errors import LogDamaged
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.snapshots.store import Header, SnapshotStore
-from replays.checking.verify import verify_log
+from replays.checking.verify import VerifyQuestion, verify_log
 from replays.history.moments import Moment, parse_moment
 from replays.history.rebuild import History, apply_step
 from tests.core.histories import START, configurations, histories
@@ -93,7 +93,9 @@ async def test_verify_starts_from_a_snapshot(tmp_path):
     records = sealed(story())
     store = SnapshotStore(tmp_path, pytest.fail)
     keep(store, read(records), 5)
-    outcome = await verify_log(History(await written(records), store), Moment(seq=22))
+    outcome = await verify_log(
+        History(await written(records), store), VerifyQuestion(start=Moment(seq=22))
+    )
     assert outcome.difference is None
     assert outcome.first == 23
 

@@ -17,7 +17,7 @@ from events.frame import decode_frame, encode_event, encode_frame
 from events.streams.protocols import Heartbeat, Record
 from evsched.core import snapshot
 from evsched.core.engine import Engine
-from replays.checking.verify import verify, verify_log
+from replays.checking.verify import VerifyQuestion, verify, verify_log
 from replays.history.moments import Moment
 from replays.history.rebuild import History
 from replays.history.steps import is_proposed
@@ -284,10 +284,10 @@ async def test_the_first_difference_is_shown_with_the_state_around_it(steps):
     assert isinstance(difference.recorded, v.PreemptionDecided)
     assert [victim.id for victim in difference.recorded.victims] == ["test-2"]
     assert [victim.id for victim in difference.decided.victims] == ["test-4"]
-    assert [row["queue"] for row in outcome.around["queues"]] == ["root", "root.prod", "root.test"]
-    assert [row["ask"] for row in outcome.around["asks"]] == ["prod-1"]
-    assert [row["allocation"] for row in outcome.around["allocations"]] == ["test-2", "test-4"]
-    assert [row["node"] for row in outcome.around["nodes"]] == ["n1"]
+    assert [row.queue for row in outcome.around.queues] == ["root", "root.prod", "root.test"]
+    assert [row.ask for row in outcome.around.asks] == ["prod-1"]
+    assert [row.allocation for row in outcome.around.allocations] == ["test-2", "test-4"]
+    assert [row.node for row in outcome.around.nodes] == ["n1"]
 
 
 async def test_verifying_from_a_moment_takes_what_was_before_as_it_is(steps):
@@ -298,7 +298,7 @@ async def test_verifying_from_a_moment_takes_what_was_before_as_it_is(steps):
     ]
     log = await written(sealed(forged))
     assert (await verify_log(History(log))).difference.seq == 17
-    behind = await verify_log(History(log), Moment(seq=12))
+    behind = await verify_log(History(log), VerifyQuestion(start=Moment(seq=12)))
     assert (behind.first, behind.difference.seq) == (13, 17)
 
 
@@ -313,9 +313,11 @@ async def test_an_input_that_was_exchanged_with_all_that_follows_is_told_by_a_ha
     ]
     log = await written(sealed(forged))
     assert (await verify_log(History(log))).difference is None
-    outcome = await verify_log(History(log), known=[kept])
-    assert "not the log that it was kept of" in str(outcome.damage)
-    assert (await verify_log(History(await written(sealed(steps))), known=[kept])).damage is None
+    outcome = await verify_log(History(log), VerifyQuestion(known=(kept,)))
+    assert "not the log that it was kept of" in outcome.damage.reason
+    assert (
+        await verify_log(History(await written(sealed(steps))), VerifyQuestion(known=(kept,)))
+    ).damage is None
 
 
 async def test_a_log_whose_tail_is_gone_is_not_the_one_its_leader_wrote(steps):
@@ -326,5 +328,5 @@ async def test_a_log_whose_tail_is_gone_is_not_the_one_its_leader_wrote(steps):
         Heartbeat(leader="leader-2", term=2, time=1, number=1, head=read(records)[-1].head)
     )
     outcome = await verify_log(History(log))
-    assert "the tail is gone" in str(outcome.damage)
+    assert "the tail is gone" in outcome.damage.reason
     assert outcome.difference is None

@@ -80,7 +80,7 @@ def test_without_the_guarantee_nobody_would_have_had_to_go():
     )
     assert report.supposed["root.prod"].waited_ms > report.recorded["root.prod"].waited_ms
     changes = {(change.subject, change.kind): change.supposed for change in report.changes}
-    assert changes["t3", "told to go"] is None
+    assert changes["t3", "evicted"] is None
     assert changes["p1", "bound"] is None
 
 
