@@ -31,7 +31,7 @@ def schemas() -> dict[str, bytes]:
         bounds = f"At most {deep} objects and lists within each other."
         if size:
             bounds = f"At most {size} bytes. {bounds}"
-        document = _tidied(
+        document = tidied(
             {"$schema": DIALECT, "title": name, "$comment": bounds, **msgspec.json.schema(root)}
         )
         made[f"{name}.json"] = (
@@ -41,13 +41,13 @@ def schemas() -> dict[str, bytes]:
     return made
 
 
-def _tidied(part: Any) -> Any:
+def tidied(part: Any) -> Any:
     """Return a part of a schema with its descriptions unindented: how a docstring is kept depends on the version of Python."""
     if isinstance(part, dict):
         return {
             name: inspect.cleandoc(value)
             if name == "description" and isinstance(value, str)
-            else _tidied(value)
+            else tidied(value)
             for name, value in part.items()
         }
-    return [_tidied(value) for value in part] if isinstance(part, list) else part
+    return [tidied(value) for value in part] if isinstance(part, list) else part

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import sqlite3
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,9 +18,11 @@ from evsched.cli.options import Json
 from evsched.cli.past import MomentText, moment_of
 from evsched.cli.project import Db, default_path
 from evsched.core.duration import format_duration
-from projections import audit as answers
-from projections.read_model import SCHEMA_VERSION, RebuildNeeded, place_of
+from projections.audit import questions
+from projections.read_model import RebuildNeeded
 from projections.temporal import OPEN
+from replays.history.audit import LIMIT, AuditAnswer, AuditQuestion, AuditRefused, check
+from replays.history.audit import audit as ask
 from replays.history.moments import format_time
 from replays.history.rebuild import History
 
@@ -40,7 +41,7 @@ async def audit(  # noqa: PLR0913 - one parameter an option
     end: Annotated[MomentText, Parameter(name="--to")] = "end",
     at: Annotated[MomentText, Parameter(name="--at")] = "end",
     of: Annotated[str, Parameter(name="--of")] = "",
-    limit: int = answers.DEFAULT_LIMIT,
+    limit: int = LIMIT,
     json: Json = False,
     as_csv: Annotated[bool, Parameter(name="--csv", negative=())] = False,
     db: Db = None,
@@ -74,45 +75,23 @@ async def audit(  # noqa: PLR0913 - one parameter an option
     if question is None:
         _list(json=json)
         return
-    if question not in answers.questions():
-        raise CommandError(
-            f"question {question}: unknown, expected one of {', '.join(answers.questions())}"
-        )
-    _check_narrowing(
-        question,
-        {
-            "queue": queue is not None,
-            "from_seq": first != "start",
-            "to_seq": end != "end",
-            "seq": at != "end",
-            "of": bool(of),
-        },
-    )
-    if not 1 <= limit < answers.FOREVER:
-        raise CommandError(f"--limit: found {limit}, expected 1 to {answers.FOREVER - 1}")
     if json and as_csv:
         raise CommandError("--json and --csv: found both, expected one of them")
-    path = db or await _path_of(where)
+    asked = AuditQuestion(
+        name=question,
+        queue=queue,
+        first=moment_of(first),
+        end=moment_of(end),
+        moment=moment_of(at),
+        of=of,
+        limit=limit,
+    )
     try:
-        version, _, _ = place_of(path)
-        if version != SCHEMA_VERSION:
-            raise CommandError(
-                f"read model {path}: has schema version {version}, expected {SCHEMA_VERSION}: rebuild it"
-            )
-        with closing(answers.connect(path)) as connection:
-            scope = answers.Scope(
-                queue=queue,
-                first=_first(connection, first),
-                end=answers.FOREVER if end == "end" else _first(connection, end),
-                seq=_last(connection, at),
-                of=of,
-                limit=limit,
-            )
-            if scope.first > scope.end:
-                raise CommandError(f"--from {first}: comes after --to {end}")
-            if queue is not None and not answers.has_queue(connection, queue):
-                raise CommandError(f"queue {queue}: never was in this log", NO)
-            answer = answers.ask_connected(connection, question, scope)
+        check(asked)
+        path = db or await _path_of(where)
+        answer = ask(path, asked)
+    except AuditRefused as refused:
+        raise _refusal(refused, asked, (first, end)) from refused
     except RebuildNeeded as error:
         raise CommandError(f"{error} (make it with `evsched project rebuild`)") from error
     except sqlite3.Error as error:
@@ -120,19 +99,25 @@ async def audit(  # noqa: PLR0913 - one parameter an option
     _show(answer, json=json, as_csv=as_csv)
 
 
-def _check_narrowing(question: str, given: dict[str, bool]) -> None:
-    """Refuse what a question does not look at: whoever narrows by it would take the answer for narrowed."""
-    takes = answers.questions()[question].takes
-    if "of" in takes and not given["of"]:
-        raise CommandError(
-            f"question {question}: expected --of with the id of an ask or allocation"
-        )
-    for name, is_given in given.items():
-        if is_given and name not in takes:
-            expected = ", ".join(option for each, option in _OPTIONS.items() if each in takes)
-            raise CommandError(
-                f"question {question}: found {_OPTIONS[name]}, expected any of {expected}"
-            )
+def _refusal(refused: AuditRefused, asked: AuditQuestion, window: tuple[str, str]) -> CommandError:
+    """Return what is wrong with a question, in the words of the options."""
+    options = ", ".join(_OPTIONS.get(name, name) for name in refused.expected)
+    match refused.code:
+        case "unknown":
+            return CommandError(f"question {asked.name}: unknown, expected one of {options}")
+        case "not-narrowed":
+            message = "expected --of with the id of an ask or allocation"
+            return CommandError(f"question {asked.name}: {message}")
+        case "not-taken":
+            found = _OPTIONS[refused.field]
+            return CommandError(f"question {asked.name}: found {found}, expected any of {options}")
+        case "limit":
+            least, most = refused.expected
+            return CommandError(f"--limit: found {asked.limit}, expected {least} to {most}")
+        case "reversed":
+            return CommandError(f"--from {window[0]}: comes after --to {window[1]}")
+        case _:
+            return CommandError(f"queue {asked.queue}: never was in this log", NO)
 
 
 async def _path_of(where: Where) -> Path:
@@ -141,36 +126,8 @@ async def _path_of(where: Where) -> Path:
         return default_path(await History(log).log_id())
 
 
-def _first(connection: sqlite3.Connection, text: str) -> int:
-    """Return the first event at or after a moment."""
-    moment = moment_of(text)
-    if moment.seq is not None:
-        return moment.seq
-    if moment.is_end:
-        return answers.FOREVER
-    time = (
-        moment.time
-        if moment.time is not None
-        else answers.end_time(connection) - (moment.before_end_ms or 0)
-    )
-    return answers.last_before(connection, time) + 1
-
-
-def _last(connection: sqlite3.Connection, text: str) -> int | None:
-    """Return the last event that happened by a moment; None: the end."""
-    moment = moment_of(text)
-    if moment.is_end or moment.seq is not None:
-        return moment.seq
-    time = (
-        moment.time
-        if moment.time is not None
-        else answers.end_time(connection) - (moment.before_end_ms or 0)
-    )
-    return answers.last_before(connection, time + 1)
-
-
 def _list(*, json: bool) -> None:
-    for one in answers.questions().values():
+    for one in questions().values():
         if json:
             emit(one)
             continue
@@ -180,8 +137,8 @@ def _list(*, json: bool) -> None:
         tell()
 
 
-def _show(answer: answers.Answer, *, json: bool, as_csv: bool) -> None:
-    columns = list(answer.question.columns)
+def _show(answer: AuditAnswer, *, json: bool, as_csv: bool) -> None:
+    columns = list(answer.columns)
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
@@ -216,7 +173,7 @@ def _show(answer: answers.Answer, *, json: bool, as_csv: bool) -> None:
             )
         paper().print(made)
     more = ", there are more: raise --limit" if answer.cut else ""
-    say(f"{answer.question.sentence} {counted(len(answer.rows), 'rows')}{more}")
+    say(f"{answer.sentence} {counted(len(answer.rows), 'rows')}{more}")
 
 
 def _entry(value: Any) -> Any:

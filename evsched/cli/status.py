@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from events.chain import Step
 from events.cloudevents import rfc3339
-from events.errors import AccessDenied, StreamError
-from events.streams import Heartbeat, open_streams
-from events.vocabulary import QuotaPreemptionUnhelpful
+from events.errors import StreamError
+from events.streams import open_streams
 from evsched.cli.answers import emit, paper
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
-from evsched.core.engine import Engine
-from evsched.core.kueue import shares
-from evsched.core.kueue.model import quota_in
 from evsched.core.quantity import format_amount
-from evsched.core.queues import Queue
-from evsched.core.suspension import in_force
-from evsched.service.rebuilding import Warm
 from evsched.service.surroundings import SystemClock
+from replays.history.rebuild import History
+from replays.history.status import StatusQuestion
+from replays.history.status import status as answer
 
 if TYPE_CHECKING:
     from evsched.cli.consoles import PlainTable
@@ -48,134 +43,20 @@ async def status(*, where: Where = HERE, json: Json = False) -> None:
         where: Which log.
         json: One document.
     """
-    warm = Observed()
     async with log_of(where) as opened:
-        await warm.catch_up(opened)
-        beat = None
-        with suppress(AccessDenied):  # a right of its own, which an auditor need not have
-            beat = await opened.last_heartbeat()
-    facts = _facts(warm, beat, await _lag(where, warm.reader.head.inbox_next))
+        found = await answer(History(opened), StatusQuestion(inbox_end=await _inbox_end(where)))
     if json:
-        emit(facts)
+        emit(found)
     else:
-        _show(facts)
+        _show(msgspec.to_builtins(found))
 
 
-class Observed(Warm):
-    """A state, and what a person should know of how it came about.
-
-    Attributes:
-        unhelpful: The latest quota enforcement of each queue, where it preempted nobody, with its
-            time.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.unhelpful: dict[str, tuple[int, QuotaPreemptionUnhelpful]] = {}
-
-    def apply(self, step: Step) -> None:
-        """See `Warm.apply`."""
-        super().apply(step)
-        for event in step.events:
-            if type(event) is QuotaPreemptionUnhelpful:
-                self.unhelpful.pop(event.queue, None)
-                self.unhelpful[event.queue] = (step.time, event)
-
-
-async def _lag(where: Where, inbox_next: int) -> int | None:
-    """Return how many proposals nobody has answered yet; None where there is no inbox, or none that we may see."""
+async def _inbox_end(where: Where) -> int | None:
+    """Return where the inbox ends; None where there is none, or none that may be seen."""
     with suppress(StreamError):
         async with open_streams(where.url, where.partition, where.security) as streams:
-            return max(0, await streams.inbox.end() - inbox_next)
+            return await streams.inbox.end()
     return None
-
-
-def _facts(warm: Observed, beat: Heartbeat | None, lag: int | None) -> dict[str, Any]:
-    engine, head = warm.engine, warm.reader.head
-    state = engine.state
-    configuration = state.configuration
-    own = beat if beat is not None and beat.term == head.term else None
-    return {
-        "log_id": head.log_id,
-        "term": head.term,
-        "leader": head.leader,
-        "resigned": own is not None and own.resigned,
-        "last_heartbeat": None if own is None else own.time,
-        "address": "" if own is None else own.address,
-        "frame": head.frame,
-        "seq": head.next_seq - 1,
-        "time": head.time,
-        "unanswered": lag,
-        "ignored_frames": warm.reader.ignored,
-        "partition": None if configuration is None else configuration.partition,
-        "nodes": len(state.nodes),
-        "applications": len(state.applications),
-        "allocations": len(state.allocations),
-        "waiting": len(state.asks),
-        "preemptions_under_way": len(state.preemptions),
-        "next_due": engine.next_due(),
-        "digest": state.digest(),
-        "queues": [_queue(engine, queue) for _, queue in sorted(state.queues.items())],
-        "timers": [
-            {"id": one.id, "kind": one.kind, "subject": one.subject, "due": one.due}
-            for one in sorted(state.timers.armed.values(), key=lambda one: (one.due, one.id))
-        ],
-        "suspended": [
-            {"kind": one.kind, "subject": one.subject, "since": one.since, "place": one.place}
-            for one in in_force(state)
-        ],
-        "unhelpful": [
-            {
-                "queue": queue,
-                "time": time,
-                **{
-                    name: value
-                    for name, value in msgspec.to_builtins(event).items()
-                    if name in _KEPT
-                },
-            }
-            for queue, (time, event) in warm.unhelpful.items()
-        ],
-    }
-
-
-_KEPT = frozenset({"seq", "reason", "target", "unmet"})
-
-
-def _queue(engine: Engine, queue: Queue) -> dict[str, Any]:
-    """Return what a queue uses, waits for, is guaranteed and may use at most, by resource; an absent limit is unset.
-
-    For Kueue: its nominal quota, and for a cohort the quota with what those below it lend, and how
-    much may be borrowed.
-    """
-    names = engine.state.types.names
-
-    def amounts(values: list[int]) -> dict[str, int]:
-        return {names[index]: value for index, value in enumerate(values) if value}
-
-    def limits(values: dict[int, int]) -> dict[str, int]:
-        return {names[index]: value for index, value in sorted(values.items())}
-
-    row: dict[str, Any] = {
-        "queue": queue.path,
-        "leaf": queue.leaf,
-        "draining": queue.draining,
-        "waiting": queue.pending_asks,
-        "used": amounts(queue.usage),
-        "preempting": amounts(queue.preempting),
-        "pending": amounts(queue.pending),
-    }
-    quota = quota_in(queue)
-    if quota is None:
-        return row | {"guaranteed": limits(queue.guaranteed), "max": limits(queue.maximum)}
-    row |= {
-        "nominal": limits(quota.nominal),
-        "quota": limits(quota.subtree),
-        "borrowing_limit": limits(quota.borrowing),
-    }
-    if shares.are_shared(engine.state):
-        row |= {"share": shares.status(quota, quota.usage)}
-    return row
 
 
 YUNIKORN = ("guaranteed", "max")

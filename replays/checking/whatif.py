@@ -100,7 +100,7 @@ class WhatIfAnswer(Struct, frozen=True, kw_only=True):
     refused: int = 0
     eviction_ms: int = DEFAULT_EVICTION_MS
     steps: int = 0
-    format: Literal["yunikorn", "kueue"] = "yunikorn"
+    format: str = "yunikorn"
 
 
 class ConfigurationRefused(Exception):

@@ -1,0 +1,231 @@
+"""What the scheduler knows now, and who leads: the question of `evsched status`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET, Struct, UnsetType
+
+from events.chain import ChainReader
+from events.errors import AccessDenied
+from events.vocabulary import (
+    QuotaPreemptionCancelled,
+    QuotaPreemptionDecided,
+    QuotaPreemptionUnhelpful,
+)
+from evsched.core.engine import Engine
+from evsched.core.suspension import in_force
+from evsched.core.tallies import uncounted
+from replays.history.rebuild import apply_step
+from replays.history.rows import Amounts, QueueRow
+from replays.history.views import queues
+
+if TYPE_CHECKING:
+    from events.chain import Step
+    from events.streams.protocols import Heartbeat
+    from replays.history.rebuild import History
+
+
+class StatusQuestion(Struct, frozen=True, kw_only=True):
+    """What is known now, and who leads?
+
+    Attributes:
+        inbox_end: Position at which the inbox ends, from which follows how many proposals have no
+            answer yet; None: it cannot be seen.
+    """
+
+    inbox_end: int | None = None
+
+
+class QueueStatus(Struct, frozen=True, kw_only=True):
+    """What a queue uses, waits for, is guaranteed and may use at most, by resource; what is not there is not limited.
+
+    Attributes:
+        waiting: How many asks wait here and below.
+        preempting: What of ``used`` is leaving.
+        guaranteed, max: (YuniKorn)
+        nominal, quota, borrowing_limit, share: (Kueue) As of `QueueRow`.
+    """
+
+    queue: str
+    leaf: bool
+    draining: bool
+    waiting: int
+    used: Amounts
+    preempting: Amounts
+    pending: Amounts
+    guaranteed: Amounts | UnsetType = UNSET
+    max: Amounts | UnsetType = UNSET
+    nominal: Amounts | UnsetType = UNSET
+    quota: Amounts | UnsetType = UNSET
+    borrowing_limit: Amounts | UnsetType = UNSET
+    share: int | UnsetType = UNSET
+
+
+class TimerStatus(Struct, frozen=True, kw_only=True):
+    """A timer that is armed, due at milliseconds."""
+
+    id: str
+    kind: str
+    subject: str
+    due: int
+
+
+class SuspendedStatus(Struct, frozen=True, kw_only=True):
+    """What is set aside because evsched failed at it.
+
+    Attributes:
+        kind, subject: As in the DecisionSuspended.
+        since: When that was, milliseconds.
+        place: Of the fault.
+    """
+
+    kind: str
+    subject: str
+    since: int
+    place: str
+
+
+class Unhelpful(Struct, frozen=True, kw_only=True):
+    """A quota enforcement that preempted nobody, and after which none of its queue did."""
+
+    queue: str
+    time: int
+    seq: int
+    reason: str
+    target: Amounts
+    unmet: Amounts
+
+
+class StatusAnswer(Struct, frozen=True, kw_only=True):
+    """What the scheduler knows, rebuilt from the log.
+
+    Attributes:
+        resigned: The leader said that it no longer leads.
+        last_heartbeat: Of the leader, by its own clock; None: none can be seen.
+        frame, seq, time: Of the end of the log.
+        unanswered: Proposals that have no answer yet; None: unknown.
+        partition: As the configuration calls it; None: there is none.
+        next_due: When the next step is due of itself; None: not before something changes.
+        digest: Two readers of one log have the same.
+    """
+
+    log_id: str
+    term: int
+    leader: str
+    resigned: bool
+    last_heartbeat: int | None
+    address: str
+    frame: int
+    seq: int
+    time: int
+    unanswered: int | None
+    ignored_frames: int
+    partition: str | None
+    nodes: int
+    applications: int
+    allocations: int
+    waiting: int
+    preemptions_under_way: int
+    next_due: int | None
+    digest: str
+    queues: list[QueueStatus]
+    timers: list[TimerStatus]
+    suspended: list[SuspendedStatus]
+    unhelpful: list[Unhelpful]
+
+
+async def status(history: History, question: StatusQuestion) -> StatusAnswer:
+    """Rebuild the state from the whole log: the last enforcement of each queue may lie far back."""
+    engine, reader = Engine(), ChainReader()
+    unhelpful: dict[str, Unhelpful] = {}
+    with uncounted(engine.state):
+        async for step in history.steps(reader):
+            apply_step(engine, step)
+            _note(unhelpful, step)
+    beat = None
+    with suppress(AccessDenied):  # a right of its own, which an auditor need not have
+        beat = await history.log.last_heartbeat()
+    return _answer(engine, reader, beat, question.inbox_end, list(unhelpful.values()))
+
+
+def _note(unhelpful: dict[str, Unhelpful], step: Step) -> None:
+    """Keep the enforcement of each queue that preempted nobody, as long as it is the last one."""
+    for event in step.events:
+        if not isinstance(
+            event, QuotaPreemptionUnhelpful | QuotaPreemptionDecided | QuotaPreemptionCancelled
+        ):
+            continue
+        unhelpful.pop(event.queue, None)
+        if type(event) is QuotaPreemptionUnhelpful:
+            unhelpful[event.queue] = Unhelpful(
+                queue=event.queue,
+                time=step.time,
+                seq=event.seq,
+                reason=event.reason,
+                target=event.target,
+                unmet=event.unmet,
+            )
+
+
+def _answer(
+    engine: Engine,
+    reader: ChainReader,
+    beat: Heartbeat | None,
+    inbox_end: int | None,
+    unhelpful: list[Unhelpful],
+) -> StatusAnswer:
+    state, head = engine.state, reader.head
+    own = beat if beat is not None and beat.term == head.term else None
+    armed = sorted(state.timers.armed.values(), key=lambda one: (one.due, one.id))
+    return StatusAnswer(
+        log_id=head.log_id,
+        term=head.term,
+        leader=head.leader,
+        resigned=own is not None and own.resigned,
+        last_heartbeat=None if own is None else own.time,
+        address="" if own is None else own.address,
+        frame=head.frame,
+        seq=head.next_seq - 1,
+        time=head.time,
+        unanswered=None if inbox_end is None else max(0, inbox_end - head.inbox_next),
+        ignored_frames=reader.ignored,
+        partition=None if state.configuration is None else state.configuration.partition,
+        nodes=len(state.nodes),
+        applications=len(state.applications),
+        allocations=len(state.allocations),
+        waiting=len(state.asks),
+        preemptions_under_way=len(state.preemptions),
+        next_due=engine.next_due(),
+        digest=state.digest(),
+        queues=[_queue(row) for row in sorted(queues(state), key=lambda row: row.queue)],
+        timers=[
+            TimerStatus(id=one.id, kind=one.kind, subject=one.subject, due=one.due) for one in armed
+        ],
+        suspended=[
+            SuspendedStatus(kind=one.kind, subject=one.subject, since=one.since, place=one.place)
+            for one in in_force(state)
+        ],
+        unhelpful=unhelpful,
+    )
+
+
+def _queue(row: QueueRow) -> QueueStatus:
+    kueue = row.nominal is not UNSET
+    return QueueStatus(
+        queue=row.queue,
+        leaf=row.leaf,
+        draining=row.draining,
+        waiting=row.pending_asks,
+        used=row.usage,
+        preempting=row.preempting,
+        pending=row.pending,
+        guaranteed=row.guaranteed,
+        max=row.maximum,
+        nominal=row.nominal,
+        # A ClusterQueue lends to nobody below it: its quota is its own.
+        quota=row.nominal if kueue and row.quota is UNSET else row.quota,
+        borrowing_limit=row.borrowing_limit,
+        share=row.share,
+    )
