@@ -1,6 +1,6 @@
 """The rows of a state: what the views of a moment are made of, and what a difference of two moments names.
 
-Amounts are in base units by resource name, times in milliseconds. The first field of a row is its
+ByResource are in base units by resource name, times in milliseconds. The first field of a row is its
 key. A field that the family of the configuration does not know is left out of its documents.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-Amounts = dict[str, int]
+ByResource = dict[str, int]
 
 
 class QueueRow(Struct, frozen=True, kw_only=True):
@@ -28,17 +28,17 @@ class QueueRow(Struct, frozen=True, kw_only=True):
     """
 
     queue: str
-    usage: Amounts
-    guaranteed: Amounts | UnsetType = UNSET
-    maximum: Amounts | UnsetType = UNSET
-    nominal: Amounts | UnsetType = UNSET
-    borrowing_limit: Amounts | UnsetType = UNSET
-    lending_limit: Amounts | UnsetType = UNSET
-    quota: Amounts | UnsetType = UNSET
+    usage: ByResource
+    guaranteed: ByResource | UnsetType = UNSET
+    maximum: ByResource | UnsetType = UNSET
+    nominal: ByResource | UnsetType = UNSET
+    borrowing_limit: ByResource | UnsetType = UNSET
+    lending_limit: ByResource | UnsetType = UNSET
+    quota: ByResource | UnsetType = UNSET
     share: int | UnsetType = UNSET
-    pending: Amounts
+    pending: ByResource
     pending_asks: int
-    preempting: Amounts
+    preempting: ByResource
     leaf: bool
     dynamic: bool
     draining: bool
@@ -53,9 +53,9 @@ class NodeRow(Struct, frozen=True, kw_only=True):
     """
 
     node: str
-    capacity: Amounts
-    used: Amounts
-    free: Amounts
+    capacity: ByResource
+    used: ByResource
+    free: ByResource
     allocations: int
     reserved_for: list[str]
     schedulable: bool
@@ -74,7 +74,7 @@ class ApplicationRow(Struct, frozen=True, kw_only=True):
     queue: str
     user: str
     created: int
-    usage: Amounts
+    usage: ByResource
     asks: int
     allocations: int
     paused_until: int | None
@@ -94,7 +94,7 @@ class AskRow(Struct, frozen=True, kw_only=True):
     ask: str
     queue: str
     application: str
-    resources: Amounts
+    resources: ByResource
     priority: int
     created: int
     required_node: str | None
@@ -118,7 +118,7 @@ class AllocationRow(Struct, frozen=True, kw_only=True):
     queue: str
     application: str
     node: str | None
-    resources: Amounts
+    resources: ByResource
     priority: int
     created: int
     bound: int

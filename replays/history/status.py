@@ -18,7 +18,7 @@ from evsched.core.engine import Engine
 from evsched.core.suspension import in_force
 from evsched.core.tallies import uncounted
 from replays.history.rebuild import apply_step
-from replays.history.rows import Amounts, QueueRow
+from replays.history.rows import ByResource, QueueRow
 from replays.history.views import queues
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
     leaf: bool
     draining: bool
     waiting: int
-    used: Amounts
-    preempting: Amounts
-    pending: Amounts
-    guaranteed: Amounts | UnsetType = UNSET
-    max: Amounts | UnsetType = UNSET
-    nominal: Amounts | UnsetType = UNSET
-    quota: Amounts | UnsetType = UNSET
-    borrowing_limit: Amounts | UnsetType = UNSET
+    used: ByResource
+    preempting: ByResource
+    pending: ByResource
+    guaranteed: ByResource | UnsetType = UNSET
+    max: ByResource | UnsetType = UNSET
+    nominal: ByResource | UnsetType = UNSET
+    quota: ByResource | UnsetType = UNSET
+    borrowing_limit: ByResource | UnsetType = UNSET
     share: int | UnsetType = UNSET
 
 
@@ -94,8 +94,8 @@ class Unhelpful(Struct, frozen=True, kw_only=True):
     time: int
     seq: int
     reason: str
-    target: Amounts
-    unmet: Amounts
+    target: ByResource
+    unmet: ByResource
 
 
 class StatusAnswer(Struct, frozen=True, kw_only=True):
