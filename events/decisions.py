@@ -179,6 +179,22 @@ class PreemptionDecided(Event, frozen=True, kw_only=True):
     cut: bool = False
 
 
+class AskNominated(Event, frozen=True, kw_only=True):
+    """An ask is promised room that others' victims leave; it is in flight, and evicts nothing itself.
+
+    It is bound when the room is free. A PreemptionWithdrawn ends the promise when that does not come
+    about.
+
+    Attributes:
+        node: Reserved for it from here on.
+        until: When the last of the evictions that make the room is past its grace.
+    """
+
+    ask: str
+    node: str
+    until: Moment
+
+
 class PreemptionFailed(Event, frozen=True, kw_only=True):
     """No lawful plan was found for an ask; written when the reason is not the one last written for this ask.
 

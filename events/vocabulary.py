@@ -19,6 +19,7 @@ from events.decisions import (
     ApplicationPaused,
     ApplicationPlaced,
     ApplicationResumed,
+    AskNominated,
     CheckpointRecorded,
     CycleStarted,
     DecisionResumed,
@@ -74,6 +75,7 @@ AnyEvent = (
     | NodeReserved
     | ReservationReleased
     | PreemptionDecided
+    | AskNominated
     | PreemptionFailed
     | EvictionRepeated
     | PreemptionWithdrawn
@@ -122,6 +124,7 @@ __all__ = [
     "ApplicationRemoved",
     "ApplicationResumed",
     "ApplicationSubmitted",
+    "AskNominated",
     "AskSubmitted",
     "AskWithdrawn",
     "CheckpointRecorded",

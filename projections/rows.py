@@ -342,7 +342,9 @@ class Rows:
         self._application(allocation.application, event.seq, time)
         self._leaf(allocation.queue, event.seq, time)
 
-    def _reserved(self, event: v.NodeReserved | v.ReservationRestored, time: int) -> None:
+    def _reserved(
+        self, event: v.AskNominated | v.NodeReserved | v.ReservationRestored, time: int
+    ) -> None:
         apply(self.state, event)
         self.reservations.put(event.seq, time, event.ask, event.node)
 
@@ -466,6 +468,7 @@ _HANDLERS: dict[type, Callable[[Rows, Any, int], None]] = {
     v.AllocationReleased: Rows._released,  # noqa: SLF001
     v.ApplicationPaused: Rows._paused,  # noqa: SLF001
     v.ApplicationResumed: Rows._resumed,  # noqa: SLF001
+    v.AskNominated: Rows._reserved,  # noqa: SLF001
     v.NodeReserved: Rows._reserved,  # noqa: SLF001
     v.ReservationRestored: Rows._reserved,  # noqa: SLF001
     v.ReservationReleased: Rows._unreserved,  # noqa: SLF001

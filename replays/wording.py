@@ -317,6 +317,7 @@ HISTORY: dict[str, Callable[[Facts], str]] = {
     "eviction-refused": lambda _: "its eviction was refused",
     "preemption-withdrawn": lambda facts: f"preemption withdrawn: {facts['reason']}",
     "preemption-failed": lambda facts: f"could not preempt: {facts['reason']}",
+    "nominated": lambda _: "nominated to room that others' victims leave",
     "node-reserved": lambda _: "a node is reserved for it",
     "reservation-released": lambda _: "its reservation ended",
     "reservation-restored": lambda _: "found with a node reserved for it",

@@ -107,6 +107,7 @@ _APPLY: dict[type, Callable[[State, Any], None]] = {
     v.NodeReserved: reservations.reserved,
     v.ReservationReleased: reservations.reservation_released,
     v.PreemptionDecided: preemptions.preemption_decided,
+    v.AskNominated: preemptions.ask_nominated,
     v.PreemptionFailed: preemptions.preemption_failed,
     v.EvictionRepeated: preemptions.eviction_repeated,
     v.PreemptionWithdrawn: preemptions.preemption_withdrawn,

@@ -35,6 +35,8 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
         nodes_in_vain: Once there is a plan, most nodes that are searched one after the other
             without finding a cheaper one.
         age_unit_ms: Between nodes, the ages of victims are compared in whole multiples of this.
+        nominates: Whether an ask that fits into what evictions leave is promised that room, and waits
+            for it as long as they are within their grace; False: it waits ``patience_ms``.
         raw_kept: How many characters of an unreadable proposal the log keeps.
         claim_at_start: (Kueue, fair sharing) Whether a ClusterQueue reclaims its nominal quota is
             asked once, before a search takes anything; False: before each victim anew, so that
@@ -49,6 +51,7 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
     node_budget: int
     nodes_in_vain: int
     age_unit_ms: int
+    nominates: bool
     raw_kept: int
     claim_at_start: bool
 
@@ -62,6 +65,7 @@ _FIRST = Rules(
     node_budget=5_000,
     nodes_in_vain=64,
     age_unit_ms=3_600_000,
+    nominates=False,
     raw_kept=1024,
     claim_at_start=False,
 )
@@ -72,12 +76,18 @@ _SECOND = replace(
     record=2,
     changes=(
         (
+            "YuniKorn: an ask that fits into room that is being freed for others is nominated to it. It"
+            " evicts nothing as long as those evictions are within their grace (before: for 1 s), and"
+            " nothing else is promised that room."
+        ),
+        (
             "Kueue, fair sharing: a ClusterQueue reclaims its nominal quota, without regard to shares,"
             " only where the workload fits into it before anything of its own is preempted. A victim"
             " elsewhere that follows one of its own is preempted for InCohortFairSharing, as by Kueue."
         ),
         "Digests also cover the order of reservations, quota runs, dynamic queues and failed asks.",
     ),
+    nominates=True,
     claim_at_start=True,
 )
 

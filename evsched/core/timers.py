@@ -16,6 +16,15 @@ PAUSE = "pause"
 """The kind of the timers that end the pause of an application; their ids are this, a colon and the application's."""
 
 
+NOMINATION = "nomination"
+"""The kind of the timers that end the nomination of an ask."""
+
+
+def nomination_of(ask: str) -> str:
+    """Return the id of the timer that ends the nomination of an ask."""
+    return f"{NOMINATION}:{ask}"
+
+
 class Timer(Struct, frozen=True, gc=False):
     """One armed timer; ``due`` in milliseconds since the epoch."""
 

@@ -24,6 +24,7 @@ _PLAIN: dict[type[v.AnyEvent], str] = {
     v.AskWithdrawn: "withdrawn",
     v.AllocationRestored: "restored",
     v.NodeReserved: "node-reserved",
+    v.AskNominated: "nominated",
     v.ReservationReleased: "reservation-released",
     v.EvictionRepeated: "eviction-repeated",
     v.EvictionRefused: "eviction-refused",

@@ -10,6 +10,7 @@ from evsched.core.folding.cluster import stir
 from evsched.core.folding.pauses import end_pause
 from evsched.core.folding.reservations import unreserve
 from evsched.core.resources import written
+from evsched.core.timers import nomination_of
 from evsched.core.workloads import Ask
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def take_out(state: State, application: Application, ask: Ask) -> None:
         end_pause(state, application.id)
     if name in state.preemptions:
         del state.preemptions[name]
+        state.timers.cancel(nomination_of(name))
         if state.counting:
             tallies.claims(state, ask, -1)
             if state.index is not None:

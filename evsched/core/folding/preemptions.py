@@ -10,7 +10,7 @@ from evsched.core import tallies
 from evsched.core.folding.cluster import stir
 from evsched.core.folding.reservations import reserve, unreserve
 from evsched.core.registry import admits_by_quota, family_of
-from evsched.core.timers import Timer
+from evsched.core.timers import NOMINATION, Timer, nomination_of
 from evsched.core.workloads import Preemption
 
 if TYPE_CHECKING:
@@ -38,6 +38,24 @@ def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
         if event.ask in state.reservations:
             unreserve(state, event.ask)
         reserve(state, event.ask, event.node)
+
+
+def ask_nominated(state: State, event: v.AskNominated) -> None:
+    """An ask is in flight to room that others' victims leave."""
+    ask = state.asks[event.ask]
+    ask.failed = ""
+    ask.patient_until = event.until
+    state.tried.pop(event.ask, None)
+    if state.counting:
+        tallies.claims(state, ask, 1)
+    state.preemptions[event.ask] = Preemption(
+        ask=event.ask, node=event.node, waiting_for=[], decided=state.time, seq=event.seq
+    )
+    if event.ask in state.reservations:
+        unreserve(state, event.ask)
+    reserve(state, event.ask, event.node)
+    name = nomination_of(event.ask)
+    state.timers.arm(Timer(event.until, name, NOMINATION, event.ask, event.seq))
 
 
 def preemption_failed(state: State, event: v.PreemptionFailed) -> None:
@@ -82,6 +100,10 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
             unreserve(state, event.ask)
         if event.node_lost:
             ask.preempted = False
+        if nomination_of(ask.id) in state.timers.armed:
+            # It waited for others once, and may preempt elsewhere from now on.
+            state.timers.cancel(nomination_of(ask.id))
+            ask.patient_until = state.time
         if state.index is not None:
             state.index.freed(state.applications[ask.application])
             state.index.returned(ask)

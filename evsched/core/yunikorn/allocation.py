@@ -23,6 +23,7 @@ from events import vocabulary as v
 from evsched.core.yunikorn import limits
 from evsched.core.yunikorn.columns import FEW, NodeColumns, columns_of
 from evsched.core.yunikorn.index import index_of
+from evsched.core.yunikorn.nomination import is_nominated
 from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:
@@ -137,6 +138,8 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
     if (
         node is not None
         and allowed
+        # What is promised to an ask whose victims leave is not for one that rests on the same.
+        and not is_nominated(state, ask.id)
         and all(node.free(index) >= amount for index, amount in shape.pairs)
     ):
         return node.name

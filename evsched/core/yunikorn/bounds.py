@@ -125,11 +125,16 @@ class Outlook:
         """
         if self.shortages:
             return None
+        pages = self.roomy()
+        return next((page for page in pages if self.is_free(page)), pages[0] if pages else None)
+
+    def roomy(self) -> list[int]:
+        """Return the pages with room for the ask once those who were told are gone, in the order of their names."""
         roomy = self.index.schedulable.copy()
         for lacking in self.lacking:
             roomy &= lacking <= 0
-        pages = roomy.nonzero()[0].tolist()
-        return next((page for page in pages if self.is_free(page)), pages[0] if pages else None)
+        pages: list[int] = roomy.nonzero()[0].tolist()
+        return pages
 
     def is_free(self, page: int) -> bool:
         """Tell whether a node has room for the ask now, and every maximum, while those who were told are still there."""

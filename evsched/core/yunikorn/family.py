@@ -9,8 +9,15 @@ from events.configuration import YunikornSpec
 from evsched.core import empty_queues
 from evsched.core.quota import enforcement as quota
 from evsched.core.refusals import Rejection
-from evsched.core.timers import PAUSE
-from evsched.core.yunikorn import allocation, application_placement, pauses, preemption, tree
+from evsched.core.timers import NOMINATION, PAUSE
+from evsched.core.yunikorn import (
+    allocation,
+    application_placement,
+    nomination,
+    pauses,
+    preemption,
+    tree,
+)
 from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.queue_rules import queue_problems, resource_types
 
@@ -116,9 +123,11 @@ class YunikornFamily:
         preemption.cycle(step)
 
     def fire(self, step: Step, timer: Timer) -> None:
-        """End a pause, or enforce a quota, whose delay has passed."""
+        """End a pause or a nomination, or enforce a quota, whose delay has passed."""
         if timer.kind == PAUSE:
             pauses.resume(step, timer)
+        elif timer.kind == NOMINATION:
+            nomination.expire(step, timer)
         else:
             spec = step.state.configuration
             assert isinstance(spec, YunikornSpec)
@@ -126,4 +135,5 @@ class YunikornFamily:
 
     def allocate(self, step: Step) -> None:
         """Bind what fits, and pause applications that have too much that does not."""
+        nomination.review(step)
         pauses.allocate(step)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.workloads import Allocation, Ask
-from evsched.core.yunikorn import laws
+from evsched.core.yunikorn import laws, nomination
 from evsched.core.yunikorn import victims as index_module
 from evsched.core.yunikorn.bounds import LEVELS, Eligible, Outlook, Similar, by_bound
 from evsched.core.yunikorn.cost import Cost
@@ -57,11 +57,15 @@ class Failure(NamedTuple):
         code: A stable word.
         reason: A sentence; empty when preemption is not what the ask needs.
         cut: The search ended at its budget: a plan may exist.
+        node: Where the ask may be nominated; empty: it may not.
+        until: When that nomination, or its waiting for room, ends; 0: not said.
     """
 
     code: str
     reason: str
     cut: bool = False
+    node: str = ""
+    until: int = 0
 
 
 def is_impatient(state: State, ask: Ask) -> bool:
@@ -89,7 +93,7 @@ def find_plan(
             "law4",
             f"queue {asker.guarantor.path}: is not below its guarantee in what the ask requests (law 4)",
         )
-    case = _Case(state, index_module.of(state, cost), asker)
+    case = _Case(state, index_module.of(state, cost), asker, ask)
     case.patient = not is_impatient(state, ask)
     reserved = state.reservations.get(ask.id)
     if reserved is not None:
@@ -100,12 +104,13 @@ def find_plan(
 class _Case:
     """One ask while a plan for it is sought."""
 
-    def __init__(self, state: State, index: VictimIndex, asker: Asker) -> None:
+    def __init__(self, state: State, index: VictimIndex, asker: Asker, ask: Ask) -> None:
         self.state = state
         self.rules = state.rules
         self.index = index
         self.cost = index.cost
         self.asker = asker
+        self.ask = ask
         self.outlook = Outlook(state, index, asker)
         self.lacking = self.outlook.lacking
         self.shortages = self.outlook.shortages
@@ -122,14 +127,12 @@ class _Case:
         """Return the cheapest plan on any node."""
         outlook, path = self.outlook, self.asker.leaf.path
         page = outlook.fits()
-        if page is not None:
-            if outlook.is_free(page):
-                return Failure("fits", "")
-            if self.patient:
-                return Failure(
-                    GOING,
-                    f"node {self.index.names[page]}: will have room once those who were told to go are gone",
-                )
+        if page is not None and outlook.is_free(page):
+            return Failure("fits", "")
+        if page is not None or self.rules.nominates:
+            going = self._going(page) if self.patient else None
+            if going is not None:
+                return going
         failure = Failure(
             "no-victims", f"queue {path}: no task may be preempted for it (laws 2 to 7)"
         )
@@ -158,6 +161,20 @@ class _Case:
             # nothing.
             failure = failure._replace(code="elsewhere")
         return failure._replace(cut=self.cut)
+
+    def _going(self, page: int | None) -> Failure | None:
+        """Return that the ask waits for room that is being freed, by nomination or for a while; None: it does not."""
+        reason = "node {}: will have room once those who were told to go are gone"
+        if page is not None and not self.rules.nominates:
+            return Failure(GOING, reason.format(self.index.names[page]))
+        short = [shortage.queue for shortage in self.shortages]
+        for one in self.outlook.roomy():
+            name = self.index.names[one]
+            until = nomination.until(self.state, self.ask, name, short)
+            if until is not None:
+                # Room below a maximum that is short even then cannot be promised.
+                return Failure(GOING, reason.format(name), node="" if short else name, until=until)
+        return None
 
     # --------------------------------------------------------------------------------- node by node
 

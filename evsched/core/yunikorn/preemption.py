@@ -20,7 +20,7 @@ from evsched.core.resources import Pairs
 from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.workloads import Allocation, Ask
-from evsched.core.yunikorn import guarantee, limits, passed_over, required_node
+from evsched.core.yunikorn import guarantee, limits, nomination, passed_over, required_node
 from evsched.core.yunikorn.bounds import Eligible, Similar
 from evsched.core.yunikorn.cost import Cost, named
 from evsched.core.yunikorn.guarantee import GOING, HOPELESS, Failure, Plan
@@ -95,6 +95,13 @@ class _Cycle:
                     if not self.pace.allows(plan.victims):
                         return None
                     self._decide(ask, plan)
+                    decided[ask.id] = None
+                    self._forget()
+                    turns.done(line)
+                    continue
+                if plan.node:
+                    nomination.nominate(self.step, ask, plan.node, plan.until)
+                    self.tried.pop(ask.id, None)
                     decided[ask.id] = None
                     self._forget()
                     turns.done(line)
@@ -196,7 +203,7 @@ class _Cycle:
                 self.tried[ask.id] = None
             if failure.code == GOING:
                 if not ask.patient_until:
-                    until = state.time + state.rules.patience_ms
+                    until = failure.until or state.time + state.rules.patience_ms
                     self.step.emit(
                         v.PreemptionFailed,
                         cause=ask.seq,
