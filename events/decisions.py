@@ -316,11 +316,15 @@ class CycleStarted(Event, frozen=True, kw_only=True):
             something has changed.
         again: Its pace ended it before everybody had a turn: the next cycle comes even if nothing
             changes until then.
+        unfinished: (Kueue) Tops of the cohort trees in which its budget ended it; the next step goes
+            on there. ``tried`` then names every ask that it looked at in vain, those of earlier
+            cycles as well.
     """
 
     kind: str
     tried: tuple[str, ...] = ()
     again: bool = False
+    unfinished: tuple[str, ...] = ()
 
 
 class CheckpointRecorded(Event, frozen=True, kw_only=True):

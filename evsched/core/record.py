@@ -65,6 +65,7 @@ class Truth(Protocol):
     cycles: int
     tried: dict[str, int]
     stirred: dict[str, None]
+    unfinished: dict[str, int]
     suspended: dict[tuple[str, str], Suspension]
 
     @property
@@ -127,6 +128,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     cycles: int
     tried: dict[str, int]
     stirred: list[str] = []
+    unfinished: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     recent: tuple[str, ...]
     suspended: list[Suspension] | msgspec.UnsetType = msgspec.UNSET
 
@@ -170,6 +172,7 @@ def record(state: Truth) -> StateRecord:
         cycles=state.cycles,
         tried=state.tried,
         stirred=list(state.stirred),
+        unfinished=state.unfinished or msgspec.UNSET,
         recent=state.recent_proposals,
         # Left out while nothing is, and so it was before anything could be.
         suspended=list(state.suspended.values()) or msgspec.UNSET,

@@ -41,6 +41,12 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
         claim_at_start: (Kueue, fair sharing) Whether a ClusterQueue reclaims its nominal quota is
             asked once, before a search takes anything; False: before each victim anew, so that
             victims of its own queue count.
+        keeps_victims: (Kueue) An ask in flight waits for the victims that it has, as long as they
+            are enough. False: a cycle searches victims for it anew each time.
+        cycle_budget: (Kueue) How much work one cycle may be: a queue that a search looks at counts
+            1, a workload that is considered ``look_cost``. What is left goes on in the next step.
+            0: no limit.
+        look_cost: See ``cycle_budget``.
     """
 
     version: int
@@ -54,6 +60,9 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
     nominates: bool
     raw_kept: int
     claim_at_start: bool
+    keeps_victims: bool
+    cycle_budget: int
+    look_cost: int
 
 
 _FIRST = Rules(
@@ -68,6 +77,9 @@ _FIRST = Rules(
     nominates=False,
     raw_kept=1024,
     claim_at_start=False,
+    keeps_victims=False,
+    cycle_budget=0,
+    look_cost=32,
 )
 
 _SECOND = replace(
@@ -85,10 +97,20 @@ _SECOND = replace(
             " only where the workload fits into it before anything of its own is preempted. A victim"
             " elsewhere that follows one of its own is preempted for InCohortFairSharing, as by Kueue."
         ),
+        (
+            "Kueue: an ask that preempts waits for the victims that it has, as long as they are"
+            " enough, instead of choosing anew in each cycle."
+        ),
+        (
+            "Kueue: a cycle that would be long goes on in the next step, after the inputs that came"
+            " meanwhile; workloads of higher priority have their turn first."
+        ),
         "Digests also cover the order of reservations, quota runs, dynamic queues and failed asks.",
     ),
     nominates=True,
     claim_at_start=True,
+    keeps_victims=True,
+    cycle_budget=8_000,
 )
 
 _VERSIONS = (_FIRST, _SECOND)

@@ -136,6 +136,7 @@ def _restore_work(state: State, found: StateRecord) -> None:
     state.leaving = {seq: dict.fromkeys(victims) for seq, victims in found.leaving}
     state.cycles, state.tried = found.cycles, found.tried
     state.stirred = dict.fromkeys(found.stirred)
+    state.unfinished = {} if found.unfinished is msgspec.UNSET else found.unfinished
     for ask_id, node_name in found.reservations.items():
         state.reservations[ask_id] = node_name
         if node_name in state.nodes:

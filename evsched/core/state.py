@@ -66,6 +66,8 @@ class State:
             by path.
         suspended: What is set aside because evsched failed at it, by kind and subject
             (`evsched.core.suspension`).
+        unfinished: (Kueue) The tops of the cohort trees in which the last cycle was cut, by path. An
+            ask there is looked at again when the cycle that tried it last is not later than this.
         lost: Nodes that were removed and whose allocations are still to be released (empty between
             steps).
         counting: Whether tallies are kept as events are applied (`evsched.core.tallies`).
@@ -79,7 +81,7 @@ class State:
         "configuration", "counting", "cycles", "dynamic", "index", "last_checkpoint", "last_cycle", "leader", "leaving",
         "local_queues", "lost", "nodes", "paused", "preemptions", "queues", "quota_runs", "reservations", "root",
         "rules_version", "seq", "stirred", "suspended", "templates", "term", "time", "timers", "total", "tried", "types",
-        "uncompared", "width",
+        "uncompared", "unfinished", "width",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -113,6 +115,7 @@ class State:
         self.changed = False
         self.cycles = 0
         self.tried: dict[str, int] = {}
+        self.unfinished: dict[str, int] = {}
         self.paused: dict[str, int] = {}
         self.stirred: dict[str, None] = {}
         self.local_queues: dict[str, str] = {}

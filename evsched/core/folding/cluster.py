@@ -21,6 +21,7 @@ def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
     # New quotas are something new for every tree of cohorts.
     by_quota = admits_by_quota(event.configuration)
     state.stirred = dict.fromkeys(state.root.children) if by_quota else {}
+    state.unfinished = {}
 
 
 def rules_adopted(state: State, event: v.RulesAdopted) -> None:

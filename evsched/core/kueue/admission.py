@@ -10,6 +10,15 @@ Trees are independent of each other and are worked through one by one. A round t
 and parks nobody ends with all its heads done, so that a run always ends; where it parks a head,
 those who only had no room beside that one have another turn. Asks of the same queue and priority
 that want the same fare the same: once one has been parked, those behind it are parked with it.
+
+**A run has a budget** (`evsched.core.rules.Rules.cycle_budget`), counted in work and not in time, so
+that a step in a large tree does not hold everything else up. What is left is due in the next
+millisecond, after the inputs that came meanwhile: the log names the trees that are unfinished and
+the asks that had their turn, and the next run goes on behind them. A round that the budget cuts
+considers the heads whose room it must keep (asks in flight, and under ``StrictFIFO`` those that were
+looked at before), and of the other heads the first by priority,
+then those that were not looked at for longest, so that every head has its turn. Where something
+ends in an unfinished tree, all of its asks are looked at again, as ever.
 """
 
 from __future__ import annotations
@@ -26,7 +35,7 @@ from evsched.core.kueue.model import Quota, quota_in, quota_of
 from evsched.core.kueue.search import Searcher
 from evsched.core.kueue.shares import are_shared
 from evsched.core.kueue.turns import turns
-from evsched.core.kueue.waiting import Waiting
+from evsched.core.kueue.waiting import Waiting, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +52,10 @@ def is_due(state: State) -> bool:
     """Tell whether a cycle could do anything: an ask is new, or something ended where somebody waits."""
     if len(state.asks) > len(state.tried):
         return True
-    return any(path in state.queues and state.queues[path].pending_asks for path in state.stirred)
+    queues = state.queues
+    return any(
+        path in queues and queues[path].pending_asks for path in (*state.stirred, *state.unfinished)
+    )
 
 
 class Run:
@@ -63,17 +75,23 @@ class Run:
         self._vain: dict[tuple[str, int, int, bool], None] = {}
         self._hopeless: dict[str, None] = {}
         self._passed: dict[str, int] = {}
+        self._budget = step.state.rules.cycle_budget
+        self._work = 0
 
     # --------------------------------------------------------------------------------------- rounds
 
     def until_quiet(self) -> None:
         """Run cycles in every tree where somebody is new or something ended, and note who was looked at in vain."""
+        unfinished = []
         for top, paths in self._trees():
             while (heads := self._heads(paths, top)) and any(
                 self._is_fresh(head, top) for head in heads
             ):
+                if self._budget and self._work >= self._budget:
+                    unfinished.append(top.path)
+                    break
                 self._round(heads)
-        self.close()
+        self.close(tuple(unfinished))
 
     def once(self) -> None:
         """Run exactly one cycle over all trees, whoever was looked at before."""
@@ -88,9 +106,14 @@ class Run:
             tuple(head.id for head in heads if head.id in asks and head.id not in self.state.tried)
         )
 
-    def close(self) -> None:
+    def close(self, unfinished: tuple[str, ...] = ()) -> None:
         """Write that a cycle ran, where that has to be known: somebody new waits on, or something that ended was looked into."""
         state = self.state
+        if unfinished:
+            # The others are still new, or are looked at again: their turn is in the next step.
+            self.waiting.new = {name: None for name in self.waiting.new if name not in self._done}
+            self._end(tuple(name for name in self._done if name in state.asks), unfinished)
+            return
         new = {
             **self.waiting.new,
             **self._done,
@@ -102,8 +125,15 @@ class Run:
         if tried or is_due(state):
             self._end(tried)
 
-    def _end(self, tried: tuple[str, ...]) -> None:
-        self.step.emit(v.CycleStarted, cause=self.state.seq, kind="admission", tried=tried)
+    def _end(self, tried: tuple[str, ...], unfinished: tuple[str, ...] = ()) -> None:
+        self.step.emit(
+            v.CycleStarted,
+            cause=self.state.seq,
+            kind="admission",
+            tried=tried,
+            again=bool(unfinished),
+            unfinished=unfinished,
+        )
 
     def _paths(self) -> list[str]:
         queues = self.state.queues
@@ -112,7 +142,7 @@ class Run:
     def _trees(self) -> list[tuple[Quota, list[str]]]:
         """Return the trees that have something to do, with their queues in which somebody waits."""
         state = self.state
-        busy = dict(state.stirred)
+        busy = dict.fromkeys((*state.stirred, *state.unfinished))
         for name in self.waiting.new:
             if name in state.asks:
                 quota = quota_in(state.queues[state.asks[name].queue])
@@ -150,7 +180,7 @@ class Run:
             ask = state.asks[places[number][3]]
             if ask.local_queue and ask.local_queue in self.waiting.held:
                 continue
-            kept = strict or (ask.id in state.preemptions and ask.id not in self._hopeless)
+            kept = strict or (ask.id in state.preemptions and not self._is_hopeless(ask, top))
             if kept or not self._is_parked(ask, top):
                 # Those before it stay parked for the rest of the run; nobody joins them while it
                 # lasts.
@@ -169,9 +199,32 @@ class Run:
 
     def _is_fresh(self, ask: Ask, top: Quota) -> bool:
         """Tell whether looking at an ask may bring something new."""
-        return ask.id not in self._done and (
-            ask.id not in self.state.tried or top.path in self.state.stirred
-        )
+        state = self.state
+        if ask.id in self._done:
+            return False
+        tried = state.tried.get(ask.id)
+        if tried is None or top.path in state.stirred:
+            return True
+        return tried <= state.unfinished.get(top.path, -1)
+
+    def _is_hopeless(self, ask: Ask, top: Quota) -> bool:
+        """Tell whether a cycle found that the victims of an ask in flight do not help it any more.
+
+        An earlier cycle of a pass that the budget cut has left that in the ask.
+        """
+        if ask.id in self._hopeless:
+            return True
+        return bool(self._budget and ask.failed) and not self._is_fresh(ask, top)
+
+    def _turn(self, ask: Ask) -> tuple[bool, int, int, tuple[int, int, str, str]]:
+        """Return the sort key of a head in a round that the budget may cut: those that keep room are first."""
+        keeps = not self._is_cuttable(ask)
+        return not keeps, -ask.priority, self.state.tried.get(ask.id, 0), place_of(ask)
+
+    def _is_cuttable(self, ask: Ask) -> bool:
+        """Tell whether a head may wait for the next step: it is not in flight, nor a head that stays one (StrictFIFO)."""
+        top = quota_of(self.state.queues[ask.queue]).top
+        return ask.id not in self.state.preemptions and self._is_fresh(ask, top)
 
     # --------------------------------------------------------------------------------------- events
 
@@ -180,11 +233,17 @@ class Run:
         state = self.state
         searcher = Searcher(state, self.step.tracer)
         cycle = Cycle(state, searcher)
-        nominees = cycle.nominate(self._each(heads))
+        kept = len(heads)
+        if self._budget:
+            heads = sorted(heads, key=self._turn)
+            kept -= sum(map(self._is_cuttable, heads))
+        left = max(1, self._budget - self._work)
+        nominees = cycle.nominate(self._each(heads), kept, left)
         for nominee in turns(searcher.kueue, cycle.trial, nominees):
             self.step.ask = nominee.ask.id
             cycle.handle(nominee)
             self.step.ask = ""
+        self._work += searcher.work
         self._note_order(cycle.order)
         moved = False
         for nominee in cycle.order:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from evsched.core.kueue.flavors import FIT, NO_FIT, Assigner, Assignment, PodSetWish
-from evsched.core.kueue.model import quota_of
+from evsched.core.kueue.flavors import FIT, NO_FIT, PREEMPT, Assigner, Assignment, PodSetWish
+from evsched.core.kueue.model import quota_in, quota_of
 from evsched.core.kueue.trial import Trial
-from evsched.core.kueue.wanted import put_back
+from evsched.core.kueue.wanted import Target, put_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from evsched.core.kueue.model import Quota
     from evsched.core.kueue.search import Searcher
-    from evsched.core.kueue.wanted import Target
     from evsched.core.state import State
     from evsched.core.workloads import Ask
 
@@ -86,13 +85,55 @@ class Cycle:
 
     # ----------------------------------------------------------------------------------- nomination
 
-    def nominate(self, heads: Iterable[Ask]) -> list[Nominee]:
-        """Find flavors and victims for every head on the same picture."""
-        found = []
-        for ask in heads:
+    def nominate(self, heads: Iterable[Ask], kept: int, budget: int) -> list[Nominee]:
+        """Find flavors and victims for the heads on the same picture.
+
+        Args:
+            heads: In the order in which they have their turn.
+            kept: The first so many are nominated, whatever they cost, and one more.
+            budget: After so much work (`evsched.core.kueue.search.Searcher.work`) on those behind
+                them, the rest waits for another cycle.
+        """
+        found: list[Nominee] = []
+        searcher, preemptions = self._searcher, self._state.preemptions
+        keeps = self._state.rules.keeps_victims
+        for number, ask in enumerate(heads):
+            in_flight = ask.id in preemptions
+            if number == kept:
+                searcher.work = 0
+            elif number > kept and searcher.work >= budget:
+                break
+            searcher.consider()
             queue = quota_of(self._state.queues[ask.queue])
-            found.append(Nominee(ask, queue, *self._assign(self._trial, ask, queue)))
+            held = self._keep(ask, queue) if in_flight and keeps else None
+            found.append(held or Nominee(ask, queue, *self._assign(self._trial, ask, queue)))
         return found
+
+    def _keep(self, ask: Ask, queue: Quota) -> Nominee | None:
+        """Return an ask in flight with the victims that it waits for; None when they are not enough.
+
+        It needs none of them when it fits already. Its flavors are those that fit once these victims
+        are gone. No other victims are searched.
+        """
+        trial, searcher = self._trial, self._searcher
+        running, shapes = self._state.allocations, self._state.types.shapes
+        targets = []
+        for name in self._state.preemptions[ask.id].waiting_for:
+            victim = running[name]
+            quota = quota_in(self._state.queues[victim.queue])
+            if quota is not None:  # a queue that left the configuration gives no quota back
+                targets.append(Target(victim, quota, shapes[victim.shape].pairs, ""))
+        for target in targets:
+            trial.remove(target.queue, target.pairs)
+        resources = shapes[ask.shape].resources
+        assigner = Assigner(searcher, trial, ask, queue, searches=False)
+        assignment = assigner.assign(wishes(ask, resources))
+        put_back(trial, targets)
+        if assignment.mode != FIT:
+            return None
+        if trial.fits(queue, assignment.usage.items()):
+            return Nominee(ask, queue, assignment, [])
+        return Nominee(ask, queue, assignment._replace(mode=PREEMPT), targets)
 
     def _assign(
         self,

@@ -115,8 +115,14 @@ class KueueFamily:
     # ------------------------------------------------------------------------------------ decisions
 
     def next_cycle(self, state: State) -> int | None:
-        """Return the present when somebody is new or something ended where somebody waits; None: not before something changes."""
-        return state.time if isinstance(state.configuration, KueueSpec) and is_due(state) else None
+        """Return when a cycle is due: now when an ask is new or something ended where an ask waits; None: not before a change.
+
+        What the budget of the last cycle left is due in the next millisecond, and so in the next
+        step: inputs come first.
+        """
+        if not isinstance(state.configuration, KueueSpec) or not is_due(state):
+            return None
+        return state.last_cycle + 1 if state.unfinished else state.time
 
     def cycle(self, step: Step) -> None:
         """Run cycles until nothing more can be done."""

@@ -81,9 +81,20 @@ def may_stop(rank: Rank, spec: ClusterQueueSpec) -> bool:
 class Assigner:
     """Assigns the flavors of one ask."""
 
-    def __init__(self, searcher: Searcher, trial: Trial, ask: Ask, queue: Quota) -> None:
-        """Look at an ask in its ClusterQueue; the trial is left as it is."""
+    def __init__(
+        self, searcher: Searcher, trial: Trial, ask: Ask, queue: Quota, *, searches: bool = True
+    ) -> None:
+        """Look at an ask in its ClusterQueue; the trial is left as it is.
+
+        Args:
+            searcher: Searches victims where a flavor has no room.
+            trial: What is already decided.
+            ask: The ask.
+            queue: Its ClusterQueue.
+            searches: False: a flavor that has no room is passed over.
+        """
         assert queue.spec is not None
+        self._searches = searches
         self.searcher = searcher
         self.trial = trial
         self.ask = ask
@@ -223,6 +234,8 @@ class Assigner:
         level, inner = trial.borrow_level(queue, index, amount)
         if amount <= trial.available(queue, index):
             return Rank(FIT, level)
+        if not self._searches:
+            return Rank(NO_CANDIDATES, level)
         fair = self.searcher.kueue.fair_sharing and spec.reclaim_within_cohort != "Never"
         if not (
             amount <= queue.nominal.get(index, 0)

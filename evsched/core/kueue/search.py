@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class Searcher:
-    """Searches victims in one state; it keeps what does not change within a decision."""
+    """Searches victims in one state; it keeps what does not change within a decision.
+
+    Attributes:
+        work: What was done so far, in the units of `evsched.core.rules.Rules.cycle_budget`.
+    """
 
     def __init__(self, state: State, tracer: Tracer | None = None) -> None:
         """Take a look at a Kueue partition."""
@@ -31,6 +35,11 @@ class Searcher:
         self._rules = state.rules
         self.candidates: Candidates = candidates_of(state)
         self.tracer = tracer
+        self.work = 0
+
+    def consider(self) -> None:
+        """Count the work of considering one workload."""
+        self.work += self._rules.look_cost
 
     def search(
         self,
@@ -60,12 +69,15 @@ class Searcher:
         tracer = None if quiet else self.tracer
         if tracer is None and _gives_nobody_up(queue, spec):
             return []
+        contested = tuple(contested)
+        self.consider()
+        self.work += sum(len(queue.top.borrowers.get(index, ())) for index in contested)
         amounts = tuple(request.items())
         wanted = Wanted(
             ask,
             queue,
             amounts,
-            tuple(contested),
+            contested,
             spec,
             self.kueue,
             self.candidates,
