@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from events.bounds import Count, Moment, Name, Position, Sum, Version
+from events.bounds import MAX_INT64, Count, Moment, Name, Position, Sum, Version
 from events.inputs import AnyInput, Event, PodSet
 
 Suspended = Literal["ask", "timer", "cycle", "allocation", "checkpoint"]
@@ -59,7 +59,7 @@ class InboxAttached(Event, frozen=True, kw_only=True):
     """
 
     inbox: Annotated[str, Meta(min_length=1, max_length=253)]
-    position: Annotated[int, Meta(ge=0)]
+    position: Annotated[int, Meta(ge=0, le=MAX_INT64)]
     replaces: str = ""
 
 
