@@ -17,9 +17,10 @@ from evsched.cli.cells import counted
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import history_of
-from evsched.cli.proposing import ACCEPTED, propose
+from evsched.cli.proposing import propose
 from evsched.config import ConfigurationError, Fault, Loaded, load
 from evsched.config.difference import Difference, describe
+from evsched.service.proposing import ACCEPTED
 from replays.history.moments import END
 
 app = App(name="config", help="Check, compare and apply configurations.")

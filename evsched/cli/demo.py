@@ -21,12 +21,12 @@ from events.vocabulary import (
     ConfigurationApplied,
     NodeRegistered,
 )
+from evsched.agents.emulated.agent import Agent
 from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say
 from evsched.cli.demo_leader import Answer
 from evsched.cli.options import Json
 from evsched.config import from_mapping
 from evsched.core.engine import Engine
-from evsched.service.emulate import Agent
 from replays.checking.verify import Difference, verify
 from replays.scenarios.decisions import decision_document, is_decision
 

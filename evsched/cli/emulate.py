@@ -7,11 +7,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from evsched.agents.emulated.agent import Agent
+from evsched.agents.emulated.following import emulate_on
 from evsched.cli.answers import CommandError, say
 from evsched.cli.logs import HERE, Where, streams_of
 from evsched.core.duration import DurationError, parse_duration_ms
-from evsched.service.emulate import Agent
-from evsched.service.emulation import emulate_on
 from evsched.service.logs import configure
 from evsched.service.surroundings import SystemClock
 from replays.openb import TraceError, lives_ms, read_pods
@@ -62,7 +62,7 @@ async def emulate(
     configure("console")
     async with streams_of(where, create=True) as streams:
         say(f"following {streams.log.name}")
-        await emulate_on(streams, agent, SystemClock())
+        await emulate_on(streams, agent, SystemClock().now)
 
 
 def _duration(option: str, text: str) -> int:

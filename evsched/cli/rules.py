@@ -11,8 +11,9 @@ from events.vocabulary import RulesAdopted
 from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, say, tell
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
-from evsched.cli.proposing import ACCEPTED, propose
+from evsched.cli.proposing import propose
 from evsched.core.rules import FIRST, NEWEST, RULES
+from evsched.service.proposing import ACCEPTED
 
 app = App(name="rules", help="Show the rules that decide, and adopt newer ones.")
 

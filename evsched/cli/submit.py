@@ -16,7 +16,8 @@ from events.vocabulary import AnyInput
 from evsched.cli.answers import DONE, NO, CommandError, emit, say
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
-from evsched.cli.proposing import ACCEPTED, propose
+from evsched.cli.proposing import propose
+from evsched.service.proposing import ACCEPTED
 
 
 async def submit(

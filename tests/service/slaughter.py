@@ -18,7 +18,7 @@ from pathlib import Path
 from events.chain import ChainReader
 from events.streams import open_streams
 from events.streams.reading import read_steps
-from evsched.service.emulate import Agent
+from evsched.agents.emulated.agent import Agent
 from evsched.service.leading import Pace
 from evsched.service.logs import configure
 from evsched.service.member import Member

@@ -16,7 +16,7 @@ from events.chain import ChainReader
 from events.streams.memory import MemoryInbox, MemoryLog, MemoryStore
 from events.streams.protocols import Streams
 from events.streams.reading import read_steps
-from evsched.service.emulate import Agent
+from evsched.agents.emulated.agent import Agent
 from evsched.service.leading import Pace
 from tests.service.histories import History, check, fingerprint
 from tests.service.inputs import ask, cluster, queues

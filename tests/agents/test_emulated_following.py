@@ -1,7 +1,6 @@
 """The emulated cluster over real streams: the circle of binding, eviction and re-creation closes."""
 
 import asyncio
-from types import SimpleNamespace
 
 from events.chain import ChainReader
 from events.streams import Leadership, open_streams
@@ -13,10 +12,10 @@ from events.vocabulary import (
     ConfigurationApplied,
     NodeRegistered,
 )
+from evsched.agents.emulated.agent import Agent
+from evsched.agents.emulated.following import emulate_on
 from evsched.config import from_mapping
 from evsched.core.engine import Engine
-from evsched.service.emulate import Agent
-from evsched.service.emulation import emulate_on
 
 
 class Cluster:
@@ -63,7 +62,6 @@ class Cluster:
 async def test_what_runs_ends_and_the_next_one_comes():
     """With room for one, the second is bound when the first has lived its life; a restart of the agent changes nothing."""
     cluster = Cluster()
-    clock = SimpleNamespace(now=lambda: cluster.now)
     await cluster.start()
     queues = {"partitions": [{"name": "default", "queues": [{"name": "a"}]}]}
     asks = [
@@ -82,7 +80,7 @@ async def test_what_runs_ends_and_the_next_one_comes():
     assert set(cluster.engine.state.allocations) == {"one"}
     for expected in ("one", "two"):
         agent = asyncio.create_task(
-            emulate_on(cluster.streams, Agent(grace_ms=1, default_life_ms=500), clock)
+            emulate_on(cluster.streams, Agent(grace_ms=1, default_life_ms=500), lambda: cluster.now)
         )
         cluster.now += 500
         await cluster.step()

@@ -16,7 +16,7 @@ from events.vocabulary import (
     QuotaPreemptionDecided,
     Victim,
 )
-from evsched.service.emulate import Agent
+from evsched.agents.emulated.agent import Agent
 
 SECOND = 1000
 

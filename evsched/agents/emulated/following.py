@@ -7,6 +7,7 @@ proposals are made from what they answer, it does not matter whether the last of
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 
 import structlog
@@ -15,8 +16,7 @@ from events.chain import ChainReader, Step
 from events.errors import EnvironmentFault, OutcomeUnknown, StreamError
 from events.streams import Streams
 from events.streams.reading import follow_steps, read_steps
-from evsched.service.emulate import SOURCE, Agent
-from evsched.service.surroundings import Clock
+from evsched.agents.emulated.agent import SOURCE, Agent
 
 AGAIN_S = 1.0
 """How long the agent waits after a proposal failed before it sends it again."""
@@ -26,13 +26,13 @@ BATCH = 500
 _log = structlog.get_logger(__name__)
 
 
-async def emulate_on(streams: Streams, agent: Agent, clock: Clock) -> None:
+async def emulate_on(streams: Streams, agent: Agent, now: Callable[[], int]) -> None:
     """Follow the log and propose what the agent owes; never ends by itself.
 
     Args:
         streams: Of a cluster partition.
         agent: Has seen nothing yet.
-        clock: Tells what is due.
+        now: The time, milliseconds since the epoch.
     """
     reader = ChainReader()
     async with aclosing(read_steps(streams.log, reader)) as batches:
@@ -42,7 +42,7 @@ async def emulate_on(streams: Streams, agent: Agent, clock: Clock) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(_follow(streams, reader, agent, changed))
-            group.create_task(_answer(streams, agent, changed, clock))
+            group.create_task(_answer(streams, agent, changed, now))
     except* StreamError as errors:
         # One of the two gave up and the other was cancelled, so there is one reason.
         reason = errors.exceptions[0]
@@ -70,11 +70,13 @@ def _give(agent: Agent, steps: tuple[Step, ...]) -> None:
             agent.take(event, step.time)
 
 
-async def _answer(streams: Streams, agent: Agent, changed: asyncio.Event, clock: Clock) -> None:
+async def _answer(
+    streams: Streams, agent: Agent, changed: asyncio.Event, now: Callable[[], int]
+) -> None:
     """Propose what is due, then sleep until something else is, or the log says something new."""
     while True:
         changed.clear()
-        owed = agent.owed(clock.now())
+        owed = agent.owed(now())
         for begin in range(0, len(owed), BATCH):
             batch = owed[begin : begin + BATCH]
             while True:
@@ -90,5 +92,5 @@ async def _answer(streams: Streams, agent: Agent, changed: asyncio.Event, clock:
                     await asyncio.sleep(AGAIN_S)
         due = agent.next_due()
         with suppress(TimeoutError):
-            async with asyncio.timeout(None if due is None else max(0, due - clock.now()) / 1000):
+            async with asyncio.timeout(None if due is None else max(0, due - now()) / 1000):
                 await changed.wait()

@@ -1,0 +1,1 @@
+"""An emulated cluster: it evicts, ends and creates again what the log says, and there is nothing behind it."""
