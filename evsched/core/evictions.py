@@ -75,17 +75,9 @@ def node_changed(step: Step, event: v.NodeUpdated) -> None:
 
 
 def _could_fit(state: State, node: Node, ask: Ask) -> bool:
-    """Tell whether an ask fits once all who were told are gone."""
-    shapes = state.types.shapes
-    going: dict[int, int] = {}
-    for allocation in node.allocations.values():
-        if allocation.told:
-            for index, amount in shapes[allocation.shape].pairs:
-                going[index] = going.get(index, 0) + amount
-    return all(
-        node.available(index, ask.id) + going.get(index, 0) >= amount
-        for index, amount in shapes[ask.shape].pairs
-    )
+    """Tell whether an ask fits once all victims on its node are gone."""
+    room = node.room_after(state.types.shapes, ask.id)
+    return all(room[index] >= amount for index, amount in state.types.shapes[ask.shape].pairs)
 
 
 def node_lost(step: Step, event: v.NodeRemoved) -> None:

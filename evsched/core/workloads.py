@@ -16,7 +16,9 @@ from events.vocabulary import AskSubmitted, PodSet
 from evsched.core.timers import Timer
 
 if TYPE_CHECKING:
-    from evsched.core.resources import Pairs, Shape
+    from collections.abc import Callable, Iterable
+
+    from evsched.core.resources import Pairs, Shape, Shapes
 
 
 class Ask(Struct, gc=False):
@@ -103,6 +105,11 @@ class Allocation(Struct, gc=False):
     local_queue: str = ""
 
 
+def is_victim(allocation: Allocation) -> bool:
+    """Tell whether the eviction of an allocation was requested, so that its room is to be free."""
+    return bool(allocation.told)
+
+
 class Preemption(Struct, gc=False, kw_only=True):
     """An ask in flight: victims were told to go for it and it has not been bound yet.
 
@@ -162,6 +169,33 @@ class Node:
                     if kind == index:
                         rest -= amount
         return rest
+
+    def room_after(
+        self,
+        shapes: Shapes,
+        ask: str = "",
+        *,
+        kept: Iterable[str] | None = None,
+        leaves: Callable[[Allocation], bool] = is_victim,
+    ) -> list[int]:
+        """Return what an ask may use of each type once the victims on this node are gone.
+
+        Args:
+            shapes: Those of the state, by index.
+            ask: Its own reservation is no obstacle to it; empty: what any ask may use.
+            kept: The asks whose reservations stay; None: all.
+            leaves: Tells which allocations go.
+        """
+        room = [capacity - used for capacity, used in zip(self.capacity, self.used, strict=True)]
+        for other in self.reserved if kept is None else kept:
+            if other != ask:
+                for index, amount in self.reserved[other].pairs:
+                    room[index] -= amount
+        for allocation in self.allocations.values():
+            if leaves(allocation):
+                for index, amount in shapes[allocation.shape].pairs:
+                    room[index] += amount
+        return room
 
     def fits(self, pairs: Pairs, ask: str = "") -> bool:
         """Tell whether these amounts fit into what the ask may use now."""

@@ -16,8 +16,8 @@ from evsched.core import configuration_checks
 from evsched.core.engine import Engine
 from evsched.core.workloads import Allocation
 from evsched.core.yunikorn import waiting
-from evsched.core.yunikorn.allocation import within_maximum
 from evsched.core.yunikorn.index import index_of
+from evsched.core.yunikorn.maxima import first_exceeded
 from evsched.core.yunikorn.standing import Bin, Standing
 from evsched.core.yunikorn.waiting import WaitingOrder
 from tests.core import naive_allocation as naive
@@ -393,9 +393,9 @@ def test_what_was_promised_counts_for_everybody_else():
     engine.apply(decided(engine, "asker", "n1", engine.state.allocations["victim"]), START)
     leaf = engine.state.queues["root.a"]
     pairs = engine.state.types.shape({"vcore": 2}).pairs
-    assert within_maximum(leaf, pairs, own_claim=False) is leaf
+    assert first_exceeded(leaf, pairs) is leaf
     assert (
-        within_maximum(leaf, engine.state.types.shape({"vcore": 3}).pairs, own_claim=True) is None
+        first_exceeded(leaf, engine.state.types.shape({"vcore": 3}).pairs, nominated=False) is None
     )
 
 

@@ -23,12 +23,11 @@ from events import vocabulary as v
 from evsched.core.yunikorn import limits
 from evsched.core.yunikorn.columns import FEW, NodeColumns, columns_of
 from evsched.core.yunikorn.index import index_of
+from evsched.core.yunikorn.maxima import first_exceeded
 from evsched.core.yunikorn.nomination import is_nominated
 from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:
-    from evsched.core.queues import Queue
-    from evsched.core.resources import Pairs
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.workloads import Ask
@@ -36,27 +35,6 @@ if TYPE_CHECKING:
 
 BULK = 32
 """To look at one demand by itself costs as much as to look at so many at once."""
-
-
-def within_maximum(leaf: Queue, pairs: Pairs, *, own_claim: bool) -> Queue | None:
-    """Return the lowest queue on the path whose maximum the amounts would pass, None when they fit everywhere.
-
-    What asks in flight have been promised counts as used. For one of them (``own_claim``) it does
-    not: the promises were made together, so that they all fit once the victims are gone, and whose
-    victims go first is bound first.
-    """
-    for queue in leaf.lineage:
-        maximum = queue.maximum
-        if maximum:
-            usage, claimed = queue.usage, queue.claimed
-            for index, amount in pairs:
-                limit = maximum.get(index)
-                if (
-                    limit is not None
-                    and usage[index] + amount + (0 if own_claim else claimed[index]) > limit
-                ):
-                    return queue
-    return None
 
 
 def allocate(step: Step) -> None:
@@ -120,7 +98,7 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
     shape = state.types.shapes[ask.shape]
     preemption = state.preemptions.get(ask.id)
     if (
-        within_maximum(state.queues[ask.queue], shape.pairs, own_claim=preemption is not None)
+        first_exceeded(state.queues[ask.queue], shape.pairs, nominated=preemption is None)
         is not None
     ):
         return None
@@ -163,7 +141,7 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
         step.ask = ask.id
         pairs = demand.shape.pairs
         leaf = applications[ask.application].leaf
-        full = within_maximum(leaf, pairs, own_claim=False)
+        full = first_exceeded(leaf, pairs)
         if full is not None:
             order.cap(full.path, demand)
             continue
@@ -257,7 +235,7 @@ def _note_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None
             tracer.note(
                 ask.id, "in-flight", node=in_flight.node, waiting_for=tuple(in_flight.waiting_for)
             )
-        full = within_maximum(leaf, shape.pairs, own_claim=in_flight is not None)
+        full = first_exceeded(leaf, shape.pairs, nominated=in_flight is None)
         if full is not None:
             names = state.types.names
             facts = {

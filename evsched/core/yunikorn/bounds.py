@@ -9,7 +9,7 @@ would break it, and whether victims fit together is left to the search.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,32 +20,12 @@ from evsched.core.state import State
 from evsched.core.yunikorn import laws
 from evsched.core.yunikorn import victims as index_module
 from evsched.core.yunikorn.laws import Asker
+from evsched.core.yunikorn.maxima import first_exceeded, shortages
 from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex
 
 OPTED_OUT = 2
 LEVELS = (0, 1, 3)
 """Largest flags (2 opted out, plus 1 originator) of the victims allowed: none asked to be spared, originators too, everybody."""
-
-
-class Shortage(NamedTuple):
-    """A queue on the asker's path whose maximum the ask would pass, and by how much of which type."""
-
-    queue: Queue
-    kind: int
-    amount: int
-
-
-def shortages(asker: Asker) -> list[Shortage]:
-    """Return by what the ask would pass each maximum on its path once everything that was told to go is gone."""
-    found = []
-    for queue in asker.leaf.lineage:
-        for index, amount in asker.pairs:
-            limit = queue.maximum.get(index)
-            if limit is not None:
-                over = laws.remaining(queue, index) + queue.claimed[index] + amount - limit
-                if over > 0:
-                    found.append(Shortage(queue, index, over))
-    return found
 
 
 Similar = tuple[str, int, tuple[int, ...]]
@@ -108,7 +88,7 @@ class Outlook:
         self.state = state
         self.index = index
         self.asker = asker
-        self.shortages = shortages(asker)
+        self.shortages = shortages(asker.leaf, asker.pairs)
         self.lacking: list[Longs] = [amount - index.space[kind] for kind, amount in asker.pairs]
 
     def add_room(self, node: str) -> None:
@@ -137,23 +117,11 @@ class Outlook:
         return pages
 
     def is_free(self, page: int) -> bool:
-        """Tell whether a node has room for the ask now, and every maximum, while those who were told are still there."""
-        state = self.state
-        for queue in self.asker.leaf.lineage:
-            for kind, amount in self.asker.pairs:
-                limit = queue.maximum.get(kind)
-                if limit is not None and queue.usage[kind] + queue.claimed[kind] + amount > limit:
-                    return False
-        held: dict[int, int] = {}
-        for allocation in state.nodes[self.index.names[page]].allocations.values():
-            if allocation.told:
-                for kind, amount in state.types.shapes[allocation.shape].pairs:
-                    held[kind] = held.get(kind, 0) + amount
-        pairs = self.asker.pairs
-        return all(
-            lacking[page] + held.get(kind, 0) <= 0
-            for (kind, _), lacking in zip(pairs, self.lacking, strict=True)
-        )
+        """Tell whether a node has room for the ask now, and every maximum, while the victims are still there."""
+        asker = self.asker
+        if first_exceeded(asker.leaf, asker.pairs) is not None:
+            return False
+        return self.state.nodes[self.index.names[page]].fits(asker.pairs, asker.ask)
 
     def eligible(self, known: dict[Similar, Eligible]) -> Eligible:
         """Return who may be a victim taken alone.

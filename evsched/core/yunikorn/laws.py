@@ -30,10 +30,11 @@ class Asker:
             holds it in.
     """
 
-    __slots__ = ("application", "fence", "guarantor", "leaf", "pairs", "priority")
+    __slots__ = ("application", "ask", "fence", "guarantor", "leaf", "pairs", "priority")
 
     def __init__(self, state: State, ask: Ask) -> None:
         """Look at an ask that waits."""
+        self.ask = ask.id
         self.leaf: Queue = state.queues[ask.queue]
         self.pairs: Pairs = state.types.shapes[ask.shape].pairs
         self.priority = ask.priority

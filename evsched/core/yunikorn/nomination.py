@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
-    from evsched.core.workloads import Allocation, Ask, Node
+    from evsched.core.workloads import Ask, Node
 
 
 def is_nominated(state: State, ask: str) -> bool:
@@ -108,12 +108,7 @@ def _leaving(state: State, node: Node) -> Iterator[tuple[str, int]]:
 
 def _will_fit(state: State, node: Node, ask: Ask, leaving: Collection[str]) -> bool:
     """Tell whether a node has room for an ask once these are gone, beside all that is promised there."""
-    given: dict[int, int] = {}
-    for name in leaving:
-        allocation: Allocation = node.allocations[name]
-        for index, amount in state.types.shapes[allocation.shape].pairs:
-            given[index] = given.get(index, 0) + amount
+    room = node.room_after(state.types.shapes, ask.id, leaves=lambda one: one.id in leaving)
     return node.schedulable and all(
-        node.available(index, ask.id) + given.get(index, 0) >= amount
-        for index, amount in state.types.shapes[ask.shape].pairs
+        room[index] >= amount for index, amount in state.types.shapes[ask.shape].pairs
     )

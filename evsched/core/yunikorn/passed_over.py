@@ -13,15 +13,15 @@ from evsched.core.state import State
 from evsched.core.step import Tracer
 from evsched.core.workloads import Allocation, Ask, Node
 from evsched.core.yunikorn import laws
-from evsched.core.yunikorn.bounds import shortages
 from evsched.core.yunikorn.laws import Asker
+from evsched.core.yunikorn.maxima import shortages
 
 
 def note(state: State, ask: Ask, tracer: Tracer) -> None:
     """Tell a tracer about every queue, allocation and node that is considered for an ask."""
     asker = Asker(state, ask)
     names = state.types.names
-    for short in shortages(asker):
+    for short in shortages(asker.leaf, asker.pairs):
         tracer.note(
             short.queue.path, "max", ask=ask.id, resource=names[short.kind], over=short.amount
         )
@@ -50,11 +50,7 @@ def _note_node(state: State, asker: Asker, ask: Ask, node: Node, tracer: Tracer)
         tracer.note(node.name, "unschedulable", ask=ask.id)
         return
     shapes = state.types.shapes
-    room = {index: node.available(index, ask.id) for index in asker.types}
-    for allocation in node.allocations.values():
-        if allocation.told:
-            for index, amount in shapes[allocation.shape].pairs:
-                room[index] = room.get(index, 0) + amount
+    room = node.room_after(shapes, ask.id)
     free = all(room[index] >= amount for index, amount in asker.pairs)
     for allocation in node.allocations.values():
         found = (
@@ -66,7 +62,7 @@ def _note_node(state: State, asker: Asker, ask: Ask, node: Node, tracer: Tracer)
         tracer.note(allocation.id, found or "eligible", ask=ask.id, **facts)
         if found is None:
             for index, amount in shapes[allocation.shape].pairs:
-                room[index] = room.get(index, 0) + amount
+                room[index] += amount
     short = {index: amount - room[index] for index, amount in asker.pairs if room[index] < amount}
     if short:
         tracer.note(node.name, "node-short", ask=ask.id, lacking=state.types.named(short.items()))

@@ -17,16 +17,17 @@ that may run there only stays promised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from events import vocabulary as v
+from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.workloads import Allocation, Ask, Node
-from evsched.core.yunikorn.bounds import Shortage, shortages
 from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.guarantee import Failure, Plan
-from evsched.core.yunikorn.laws import Asker, remaining
+from evsched.core.yunikorn.laws import Asker
+from evsched.core.yunikorn.maxima import Shortage, shortages
 from evsched.core.yunikorn.search import Candidate, Found, cheapest
 
 
@@ -40,9 +41,8 @@ def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
         return Failure("unschedulable", f"node {node.name}: takes nobody at present")
     pairs = state.types.shapes[ask.shape].pairs
     asker = Asker(state, ask)
-    if not shortages(asker) and all(
-        amount <= _room(state, node, index, node.reserved, ask.id) for index, amount in pairs
-    ):
+    room = node.room_after(state.types.shapes, ask.id)
+    if not shortages(asker.leaf, pairs) and all(amount <= room[index] for index, amount in pairs):
         return Failure("fits", "")
     staying = [other for other in node.reserved if other != ask.id and _stays(state, node, other)]
     flying = [
@@ -80,10 +80,8 @@ def make_way(step: Step, ask: Ask, plan: Plan) -> None:
                 for index, amount in state.types.shapes[victim.shape].pairs:
                     given[index] = given.get(index, 0) + amount
         pairs = state.types.shapes[ask.shape].pairs
-        return any(
-            amount > _room(state, node, index, node.reserved, ask.id) + given.get(index, 0)
-            for index, amount in pairs
-        )
+        room = node.room_after(state.types.shapes, ask.id)
+        return any(amount > room[index] + given.get(index, 0) for index, amount in pairs)
 
     for other in plan.withdrawn:
         victims = tuple(state.preemptions[other].waiting_for)
@@ -114,26 +112,6 @@ def _stays(state: State, node: Node, other: str) -> bool:
     return state.asks[other].required_node == node.name
 
 
-def _room(
-    state: State,
-    node: Node,
-    index: int,
-    kept: Iterable[str],
-    ask: str,
-    withdrawn: Sequence[str] = (),
-) -> int:
-    """Return what an ask could use of a type once everything told is gone, less what stays reserved for others."""
-    shapes = state.types.shapes
-    room = node.free(index)
-    for other in kept:
-        if other != ask:
-            room -= sum(amount for kind, amount in node.reserved[other].pairs if kind == index)
-    for allocation in node.allocations.values():
-        if allocation.told and allocation.victim_of not in withdrawn:
-            room += sum(amount for kind, amount in shapes[allocation.shape].pairs if kind == index)
-    return room
-
-
 class _Search:
     """One ask and its node."""
 
@@ -146,10 +124,12 @@ class _Search:
         state, node = self.state, self.node
         returning = [a for a in node.allocations.values() if a.told and a.victim_of in withdrawn]
         over = self._shortages(returning, withdrawn)
-        needs = [
-            amount - _room(state, node, index, kept, self.ask.id, withdrawn)
-            for index, amount in self.asker.pairs
-        ]
+
+        def leaves(allocation: Allocation) -> bool:
+            return bool(allocation.told) and allocation.victim_of not in withdrawn
+
+        room = node.room_after(state.types.shapes, self.ask.id, kept=kept, leaves=leaves)
+        needs = [amount - room[index] for index, amount in self.asker.pairs]
         needs += [short.amount for short in over]
         if all(need <= 0 for need in needs):
             return Found((), 0, cut=False)
@@ -193,23 +173,19 @@ class _Search:
     ) -> list[Shortage]:
         """Return by what the ask would pass maxima on its path, with some preemptions withdrawn: what they told to go stays."""
         shapes, queues = self.state.types.shapes, self.state.queues
-        found = []
-        for queue in self.asker.leaf.lineage:
-            for index, amount in self.asker.pairs:
-                limit = queue.maximum.get(index)
-                if limit is None:
-                    continue
-                over = remaining(queue, index) + queue.claimed[index] + amount - limit
-                shifts = [(one.queue, one.shape, 1) for one in returning]
-                shifts += [
-                    (one.queue, one.shape, -1)
-                    for one in map(self.state.asks.__getitem__, withdrawn)
-                ]
-                for leaf, shape, sign in shifts:
-                    if queue.contains(queues[leaf]):
-                        over += sign * sum(
-                            held for kind, held in shapes[shape].pairs if kind == index
-                        )
-                if over > 0:
-                    found.append(Shortage(queue, index, over))
-        return found
+        shifts = [(queues[one.queue], shapes[one.shape].pairs, 1) for one in returning]
+        shifts += [
+            (queues[one.queue], shapes[one.shape].pairs, -1)
+            for one in map(self.state.asks.__getitem__, withdrawn)
+        ]
+
+        def moved(queue: Queue, index: int) -> int:
+            return sum(
+                sign * amount
+                for leaf, pairs, sign in shifts
+                if queue.contains(leaf)
+                for kind, amount in pairs
+                if kind == index
+            )
+
+        return shortages(self.asker.leaf, self.asker.pairs, moved)

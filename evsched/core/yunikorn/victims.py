@@ -178,24 +178,11 @@ class VictimIndex:
         self.schedulable: Bools = np.fromiter(
             (node.schedulable for node in nodes), np.bool_, len(nodes)
         )
+        room = [node.room_after(state.types.shapes) for node in nodes]
+        table = np.array(room, np.int64).reshape(len(nodes), state.width)
         self.space: list[Longs] = [
-            np.fromiter((node.free(index) for node in nodes), np.int64, len(nodes))
-            for index in range(state.width)
+            np.ascontiguousarray(table[:, index]) for index in range(state.width)
         ]
-        for ask, name in state.reservations.items():
-            page = self._page_of.get(name)
-            if page is not None:
-                for index, amount in state.nodes[name].reserved[ask].pairs:
-                    self.space[index][page] -= amount
-        for allocation in state.allocations.values():
-            if allocation.told:
-                page = self._page_of.get(allocation.node or "")
-                if page is not None:
-                    self._count_told(page, allocation)
-
-    def _count_told(self, page: int, allocation: Allocation) -> None:
-        for index, amount in self._state.types.shapes[allocation.shape].pairs:
-            self.space[index][page] += amount
 
     def _write_page(self, page: int, node: Node) -> bool:
         """Write one page anew; False when its allocations no longer fit into it."""
@@ -227,11 +214,8 @@ class VictimIndex:
                 [part[start:stop] for part in reversed(self.parts)]
             )
         self.schedulable[page] = node.schedulable
-        for index, column in enumerate(self.space):
-            column[page] = node.available(index)
-        for allocation in node.allocations.values():
-            if allocation.told:
-                self._count_told(page, allocation)
+        for column, room in zip(self.space, node.room_after(shapes), strict=True):
+            column[page] = room
         return True
 
     def largest_first(self, index: int) -> Longs:

@@ -28,6 +28,7 @@ from __future__ import annotations
 from heapq import heappush
 from typing import TYPE_CHECKING
 
+from evsched.core.yunikorn.maxima import exceeded
 from evsched.core.yunikorn.openings import Openings
 from evsched.core.yunikorn.ordering import application_key, ask_key, denominators
 from evsched.core.yunikorn.standing import Bin, Demand, Group, Line, Standing, shift
@@ -421,14 +422,8 @@ class WaitingOrder(Openings):
     def loosen(self) -> None:
         """Let demands be tried again that fit the maximum of a queue in which usage shrank."""
         for standing in self._loosened:
-            queue = standing.queue
-            usage, claimed = queue.usage, queue.claimed
             for demand in tuple(standing.capped):
-                for index, amount in demand.shape.pairs:
-                    limit = queue.maximum.get(index)
-                    if limit is not None and usage[index] + claimed[index] + amount > limit:
-                        break
-                else:
+                if not exceeded(standing.queue, demand.shape.pairs):
                     del standing.capped[demand]
                     del demand.capped_at[standing]
                     self._free(demand)
