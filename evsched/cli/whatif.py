@@ -12,6 +12,7 @@ from evsched.cli.answers import NO, CommandError, emit, paper, say
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.cli.past import end_of, meter, moment_of
+from evsched.core.rules import FIRST, NEWEST, RULES
 from replays.history.moments import END
 
 if TYPE_CHECKING:
@@ -37,16 +38,20 @@ def _load(path: Path) -> tuple[Configuration, ...]:
 
 async def whatif(
     *,
-    config: Path,
+    config: Path | None = None,
+    rules: int | None = None,
     where: Where = HERE,
     first: Annotated[Time, Parameter(name="--from")] = None,
     last: Annotated[Time, Parameter(name="--to")] = None,
     json: Json = False,
 ) -> int:
-    """Run the recorded inputs under another configuration and show what would have been different; exits 1 when anything would.
+    """Run the recorded inputs under another configuration, or other rules, and show what would have been different.
+
+    Exits 1 when anything would.
 
     The configuration takes the place of the one in force at --from; without --from, of the one that
-    was applied last. Configurations that were applied later on stay as recorded.
+    was applied last. Configurations that were applied later on stay as recorded. With --rules alone
+    the whole log is decided by these rules, or what lies behind --from.
 
     **Examples**
 
@@ -54,8 +59,11 @@ async def whatif(
 
     `evsched whatif --config queues-new.yaml --from -24h --to -12h --json`
 
+    `evsched whatif --rules 2`
+
     Args:
         config: The configuration to try.
+        rules: Version of the rules to try; see `evsched rules list`.
         where: Which log.
         first: Moment from which it holds.
         last: Moment up to which the log is taken.
@@ -69,8 +77,13 @@ async def whatif(
     )
     from replays.history.rebuild import History  # noqa: PLC0415
 
+    if config is None and rules is None:
+        raise CommandError("nothing to try, expected --config or --rules")
+    if rules is not None and rules not in RULES:
+        raise CommandError(f"--rules {rules}: not known, expected {FIRST} to {NEWEST}")
     question = WhatIfQuestion(
-        configurations=_load(config),
+        configurations=() if config is None else _load(config),
+        rules=rules,
         start=None if first is None else moment_of(first),
         end=END if last is None else moment_of(last),
     )

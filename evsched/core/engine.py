@@ -72,6 +72,16 @@ class Engine:
                     frame
                 )  # its memory serves the next one, which is made before this name is bound anew
 
+    def suppose(self, rules: int) -> None:
+        """Decide by these rules from here on though no event says so, to try them on a recorded past.
+
+        Raises:
+            WrittenByNewer: This release does not know them.
+        """
+        rules_of(rules)
+        self.state.rules_version = rules
+        self.state.index = None  # it may hold a reading of the former ones
+
     # ----------------------------------------------------------------------------------------- step
 
     def next_due(self) -> int | None:

@@ -1,4 +1,4 @@
-"""What-if: the recorded inputs under another configuration.
+"""What-if: the recorded inputs under another configuration, or other rules.
 
 Two worlds run side by side over the same log. The *recorded* one applies what happened; the
 *supposed* one takes the same inputs and decides anew. As long as nothing differs the supposed world
@@ -47,16 +47,20 @@ DEFAULT_EVICTION_MS = 5_000
 
 
 class WhatIfQuestion(Struct, frozen=True, kw_only=True):
-    """What would have been different under another configuration?
+    """What would have been different under another configuration, or other rules?
 
     Attributes:
         configurations: Those of a file; the one of the partition is tried, in place of the one in
-            force at the start. A single one is tried whatever partition it names.
-        start: From when on; None: from where a configuration was applied last.
+            force at the start. A single one is tried whatever partition it names. None: those that
+            were in force.
+        rules: Version of the rules that decide all of it; None: those in force at each place.
+        start: From when on; None: from where a configuration was applied last, or for rules alone
+            from the beginning.
         end: Up to which moment the log is taken.
     """
 
-    configurations: tuple[Configuration, ...]
+    configurations: tuple[Configuration, ...] = ()
+    rules: int | None = None
     start: Moment | None = None
     end: Moment = END
 
@@ -133,8 +137,16 @@ class WhatIf:
         supposed: Engine,
         configuration: Configuration | None,
         eviction_ms: int,
+        rules: int | None = None,
     ) -> None:
-        """Prepare to try ``configuration`` in place of the one that is in force at the first step; None: change nothing."""
+        """Prepare to try ``configuration`` in place of the one in force at the first step, and ``rules``; None: as recorded.
+
+        Raises:
+            WrittenByNewer: This release does not know these rules.
+        """
+        self._rules = rules
+        if rules is not None:
+            supposed.suppose(rules)
         self._recorded = recorded
         self._supposed = supposed
         self._configuration = configuration
@@ -186,9 +198,7 @@ class WhatIf:
         recorded_ledger, supposed_ledger = self._ledgers
         recorded_ledger.pass_time(step.time)
         supposed_ledger.pass_time(step.time)
-        events = note(self._supposed, step)
-        if events is None:
-            events = self._supposed.step(step.time, proposals, decide=step.decided)
+        events = self._supposed_step(step, proposals)
         for event in events:
             if (
                 self._tried is not None
@@ -201,6 +211,20 @@ class WhatIf:
         apply_recorded(self._recorded, step.events, step.time, step.head.position)
         recorded_ledger.take(step.events)
         supposed_ledger.take(events)
+
+    def _supposed_step(self, step: Step, proposals: list[v.Proposal]) -> tuple[v.AnyEvent, ...]:
+        """Take a step in the supposed world and return its events."""
+        supposed = self._supposed
+        adopts = any(type(event) is v.RulesAdopted for event in step.events)
+        if adopts and self._rules is not None:
+            # The adoption itself is as recorded, so that it is taken; what follows is tried again.
+            supposed.suppose(self._recorded.state.rules_version)
+        events = note(supposed, step)
+        if events is None:
+            events = supposed.step(step.time, proposals, decide=step.decided)
+        if adopts and self._rules is not None:
+            supposed.suppose(self._rules)
+        return events
 
     def _try_configuration(self, step: Step, proposals: list[v.Proposal]) -> None:
         """Put the configuration to try in force: in place of the one that the first step applies, or else before that step."""
@@ -242,7 +266,11 @@ class WhatIf:
     def _follow(self, events: tuple[v.AnyEvent, ...], step: Step) -> None:
         """Compare what came out, and owe the confirmations of evictions that only happen here."""
         if self._agree:
-            found = compare(step, events)
+            found = (
+                compare(step, events)
+                if self._rules is None
+                else compare(step._replace(events=_decisions(step.events)), _decisions(events))
+            )
             if found is None:
                 return
             self._differ(found.seq)
@@ -363,6 +391,18 @@ class WhatIf:
         )
 
 
+def _decisions(events: tuple[v.AnyEvent, ...]) -> tuple[v.AnyEvent, ...]:
+    """Return events without what names rules or covers them: that differs under other rules, whatever they decide."""
+    return tuple(
+        replace(event, rules=1, record=1, digest="")
+        if type(event) is v.CheckpointRecorded
+        else replace(event, rules=1, record=1)
+        if type(event) is v.LeaderStarted
+        else event
+        for event in events
+    )
+
+
 def _changes(recorded: Ledger, supposed: Ledger) -> Iterable[Changed]:
     """Yield the decisions that differ, in the order of the recorded world, then those of the supposed one."""
     sides: tuple[
@@ -383,22 +423,28 @@ async def what_if(
     question: WhatIfQuestion,
     progress: Callable[[Step], None] | None = None,
 ) -> WhatIfAnswer:
-    """Run the recorded inputs under another configuration.
+    """Run the recorded inputs under another configuration, or other rules.
 
     Args:
         history: The log.
-        question: Which configuration, and over which stretch.
+        question: Which configuration and rules, and over which stretch.
         progress: Called after every step.
 
     Raises:
         ConfigurationRefused: The configuration cannot be applied.
         NotTried: It never came into force.
+        WrittenByNewer: This release does not know the rules to try.
     """
-    begin = question.start if question.start is not None else await _last_configuration(history)
+    begin = question.start
+    if begin is None:
+        begin = await _last_configuration(history) if question.configurations else Moment(seq=0)
     recorded, reader = await history.boundary(begin)
     steps = [step async for step in history.steps(reader, question.end)]
-    tried = _of_partition(question.configurations, recorded.state.configuration)
-    run = WhatIf(recorded, copy(recorded), tried, median_eviction_ms(steps))
+    tried = None
+    if question.configurations:
+        tried = _of_partition(question.configurations, recorded.state.configuration)
+    eviction_ms = median_eviction_ms(steps)
+    run = WhatIf(recorded, copy(recorded), tried, eviction_ms, question.rules)
     return run.run(steps, progress)
 
 
