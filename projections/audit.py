@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import re
+import inspect
 import sqlite3
 from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import aiosql
 from msgspec import Struct
 
 from projections import rows
 
 _FILE = Path(__file__).parent / "sql" / "audit.sql"
-_HEAD = re.compile(r"-- name: (\w+)\(([\w, ]*)\)")
-_COLUMN = re.compile(r"-- (\w+): (.+)")
 _LEAF = "_leaf"
+_CURSOR = "_cursor"
+"""The end of the names that aiosql adds."""
+_NARROWS = ("queue", "from_seq", "to_seq", "seq", "of", "limit")
+"""Parameters that whoever asks may set; the others are settings of the tables."""
 
 DEFAULT_LIMIT = 1000
 FOREVER = 2**62
@@ -71,34 +74,31 @@ EVERYTHING = Scope()
 
 
 @cache
-def _statements() -> dict[str, tuple[str, tuple[str, ...], list[str]]]:
-    """Return every statement of the file by name: its SQL, its parameters, and its comment lines."""
-    found: dict[str, tuple[str, tuple[str, ...], list[str]]] = {}
-    name, takes, comments, sql = "", (), [], []  # type: str, tuple[str, ...], list[str], list[str]
-    for line in [*_FILE.read_text(encoding="utf-8").splitlines(), "-- name: end()"]:
-        head = _HEAD.match(line)
-        if head is not None:
-            if name:
-                found[name] = ("\n".join(sql).strip().rstrip(";"), takes, comments)
-            name, takes, comments, sql = head[1], tuple(filter(None, head[2].split(", "))), [], []
-        elif line.startswith("--"):
-            comments.append(line)
-        else:
-            sql.append(line)
-    return found
+def _statements() -> dict[str, Any]:
+    """Return every statement of the file by name, in the order of the file: as aiosql has it, with SQL, text and signature."""
+    loaded = aiosql.from_path(_FILE, "sqlite3")
+    return {
+        name: statement
+        for name, statement in vars(loaded).items()
+        if name in loaded.available_queries and not name.endswith(_CURSOR)
+    }
 
 
 @cache
 def questions() -> dict[str, Question]:
     """Return all questions by name, in the order of the file."""
     found: dict[str, Question] = {}
-    for name, (_, takes, comments) in _statements().items():
+    for name, statement in _statements().items():
         if name.endswith(_LEAF):
             continue
-        columns = {match[1]: match[2] for line in comments[1:] if (match := _COLUMN.match(line))}
+        sentence, *meanings = (statement.__doc__ or "").splitlines()
+        parameters = inspect.signature(statement).parameters
         typed = name.replace("_", "-")
         found[typed] = Question(
-            name=typed, sentence=comments[0].removeprefix("-- "), columns=columns, takes=takes
+            name=typed,
+            sentence=sentence,
+            columns=dict(meaning.split(": ", 1) for meaning in meanings),
+            takes=tuple(one for one in _NARROWS if one in parameters),
         )
     return found
 
@@ -117,7 +117,7 @@ def ask(path: Path | str, name: str, scope: Scope = EVERYTHING) -> Answer:
 def ask_connected(connection: sqlite3.Connection, name: str, scope: Scope = EVERYTHING) -> Answer:
     """Do as `ask` does, over a connection that is there."""
     question = questions()[name]
-    sql = _statements()[_variant(connection, name.replace("-", "_"), scope.queue)][0]
+    sql = _statements()[_variant(connection, name.replace("-", "_"), scope.queue)].sql
     parameters = {
         "queue": scope.queue,
         "from_seq": scope.first,

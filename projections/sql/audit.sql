@@ -45,7 +45,7 @@ SELECT p.time, p.ask, p.queue, p.node, p.algorithm, p.waited_ms, (SELECT count(*
 FROM preemptions p WHERE p.queue = :queue AND p.seq >= :from_seq AND p.seq < :to_seq
 ORDER BY p.seq LIMIT :limit;
 
--- name: preemptions_by_reason(queue, from_seq, to_seq, limit)
+-- name: preemptions_by_reason(queue, from_seq, to_seq, limit, bucket)
 -- How many allocations were told to go, by kind and rule.
 -- kind: guarantee, required-node, classic, fair or quota
 -- queue: whose allocations
@@ -100,7 +100,7 @@ WHERE queue = :queue AND from_seq < :to_seq AND to_seq > :from_seq AND from_seq 
 ), 0)
 ORDER BY from_seq LIMIT :limit;
 
--- name: waiting_times(queue, from_seq, to_seq, limit)
+-- name: waiting_times(queue, from_seq, to_seq, limit, bucket, earliest)
 -- How long asks that stopped waiting in this time had waited, by queue and outcome.
 -- queue: their queue
 -- outcome: bound or withdrawn
