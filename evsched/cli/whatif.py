@@ -209,13 +209,13 @@ async def plan(ask: Path, /, *, where: Where = HERE, json: Json = False) -> int:
 
 def _ask(path: Path) -> AskSubmitted:
     """Return the ask in a file."""
-    import yaml  # noqa: PLC0415
-
     from events.vocabulary import AskSubmitted  # noqa: PLC0415
+    from evsched.config.document import read_value  # noqa: PLC0415
+    from evsched.config.errors import ConfigurationError  # noqa: PLC0415
     from evsched.core.quantity import QuantityError, parse_yunikorn  # noqa: PLC0415
 
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = read_value(path.read_text(encoding="utf-8"), str(path))
         podsets = found.get("podsets") if isinstance(found, dict) else None
         for one in (found, *(podsets if isinstance(podsets, list) else ())):
             if isinstance(one, dict) and isinstance(one.get("resources"), dict):
@@ -224,6 +224,8 @@ def _ask(path: Path) -> AskSubmitted:
                     for name, amount in one["resources"].items()
                 }
         return msgspec.convert(found, AskSubmitted)
-    except (OSError, yaml.YAMLError, msgspec.ValidationError, QuantityError) as error:
+    except ConfigurationError as error:
+        raise CommandError(f"ask {error}") from error
+    except (OSError, UnicodeDecodeError, msgspec.ValidationError, QuantityError) as error:
         message = f"ask {path}: {getattr(error, 'strerror', None) or error}"
         raise CommandError(message) from error

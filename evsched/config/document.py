@@ -12,6 +12,7 @@ a stack of our own, so that no nesting can exhaust the interpreter's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -36,6 +37,12 @@ _KINDS: dict[str, Kind] = {
     "tag:yaml.org,2002:timestamp": "other",
 }
 _RESOLVER = yaml.resolver.Resolver()
+_CONSTRUCTOR = yaml.constructor.SafeConstructor()
+_SCALARS: dict[Kind, Callable[[yaml.ScalarNode], Any]] = {
+    "integer": _CONSTRUCTOR.construct_yaml_int,
+    "number": _CONSTRUCTOR.construct_yaml_float,
+    "boolean": _CONSTRUCTOR.construct_yaml_bool,
+}
 
 
 @dataclass(slots=True)
@@ -79,17 +86,22 @@ class Node:
                 return f"the {kind if kind != 'other' else 'date'} {self.text}"
 
 
-def parse_yaml(text: str, source: str) -> tuple[Node, ...]:
+def parse_yaml(text: str, source: str, most: int = MAX_DOCUMENT) -> tuple[Node, ...]:
     """Return the documents of a YAML (or JSON) text, empty ones left out.
+
+    Args:
+        text: Of the file.
+        source: Its name, for faults.
+        most: Bytes that it may have.
 
     Raises:
         ConfigurationError: The text is too large, no YAML, nested too deeply, or uses anchors,
             aliases, tags or a key twice.
     """
     size = len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_DOCUMENT:
+    if size > most:
         raise ConfigurationError(
-            (Fault(source, 0, "", f"found {size} bytes, expected at most {MAX_DOCUMENT}"),)
+            (Fault(source, 0, "", f"found {size} bytes, expected at most {most}"),)
         )
     builder = _Builder(source)
     try:
@@ -107,6 +119,33 @@ def parse_yaml(text: str, source: str) -> tuple[Node, ...]:
     if builder.faults:
         raise ConfigurationError(tuple(builder.faults))
     return tuple(document for document in builder.documents if document.kind != "null")
+
+
+def read_value(text: str, source: str, most: int = MAX_DOCUMENT) -> Any:
+    """Return the one document of a YAML (or JSON) text as plain values; dates and times stay text.
+
+    Raises:
+        ConfigurationError: As `parse_yaml`, or there are several documents, or none.
+    """
+    documents = parse_yaml(text, source, most)
+    if len(documents) != 1:
+        message = f"found {len(documents)} documents, expected one"
+        raise ConfigurationError((Fault(source, 0, "", message),))
+    return _value(documents[0])
+
+
+def _value(node: Node) -> Any:
+    match node.kind:
+        case "mapping":
+            return {key: _value(one) for key, one in node.fields.items()}
+        case "list":
+            return [_value(one) for one in node.items]
+        case "null":
+            return None
+        case "text" | "other":
+            return node.text
+        case kind:
+            return _SCALARS[kind](yaml.ScalarNode("", node.text))
 
 
 def from_object(value: Any, source: str, path: str = "") -> Node:

@@ -7,12 +7,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
-import yaml
 import zstandard
 
 from events.chain import Head
 from events.frame import decode_header, frame_hash
 from events.streams.export import FORMAT, VERSION, ExportHeader, ExportLine
+from evsched.config.document import read_value
 from replays.history.sealing import Sealer
 from replays.recordings import INDEX, Recording
 from replays.scenarios.decisions import is_decision
@@ -74,7 +74,7 @@ def sources(folder: Path) -> dict[tuple[str, str], Path]:
     files = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
     found: dict[tuple[str, str], Path] = {}
     for path in files.values():
-        source = yaml.safe_load(path.read_text(encoding="utf-8")).get("source", "")
+        source = read_value(path.read_text(encoding="utf-8"), str(path)).get("source", "")
         seed, _, section = source.partition(", ")
         found.setdefault((seed, section.partition(";")[0] or "in general"), path)
     found |= {place: files[name] for place, name in MORE.items()}

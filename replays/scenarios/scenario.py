@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-import yaml
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from events.configuration import Amounts
 from events.vocabulary import Name, PodSet, Priority
+from evsched.config.document import read_value
+from evsched.config.errors import ConfigurationError, Fault
 from evsched.core.duration import DurationError, parse_duration_ms
 
 DEFAULT_START = "2026-01-01T00:00:00Z"
@@ -311,15 +312,25 @@ def parse_scenario(data: bytes, file: str, *, is_yaml: bool = False) -> Scenario
     try:
         if not is_yaml:
             return msgspec.json.decode(data, type=Scenario)
-        document = yaml.load(data, Loader=_Loader)  # noqa: S506 - built on the safe loader
+        document = read_value(data.decode(), file, MAX_FILE_BYTES)
         return msgspec.convert(document, Scenario)
     except msgspec.ValidationError as error:
         problem = str(error)
         if "[...]" in problem:
             problem = _with_key(problem, document if is_yaml else msgspec.json.decode(data))
         raise ScenarioError(file, problem) from error
-    except (msgspec.MsgspecError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except ConfigurationError as error:
+        raise ScenarioError(file, "; ".join(map(_placed, error.faults))) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ScenarioError(file, " ".join(str(error).split()) or type(error).__name__) from error
+
+
+def _placed(fault: Fault) -> str:
+    """Return a fault with its line and path; `ScenarioError` names the file."""
+    places = [f"line {fault.line}"] if fault.line else []
+    return ": ".join([", ".join([*places, *filter(None, [fault.path])]), fault.message]).lstrip(
+        ": "
+    )
 
 
 def seconds_to_ms(seconds: float) -> int:
@@ -378,27 +389,3 @@ def _unzip(data: bytes) -> bytes:
     if len(plain) > MAX_FILE_BYTES:
         raise OSError(0, f"holds more than {MAX_FILE_BYTES} bytes")
     return plain
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader, which keeps times as text and refuses a key that stands twice."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML declares it
-        first: [(tag, pattern) for tag, pattern in rules if tag != "tag:yaml.org,2002:timestamp"]
-        for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: dict[Any, Any] = {}
-    for key, value in node.value:
-        name = loader.construct_object(key, deep=True)
-        if name in seen:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"the key {name!r} stands twice", key.start_mark
-            )
-        seen[name] = loader.construct_object(value, deep=True)
-    return seen
-
-
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)

@@ -105,7 +105,7 @@ def test_every_question_runs_and_documents_its_columns(path, name):
             "limit": 10,
         }
         everything |= {"bucket": rows.BUCKET, "earliest": rows.EARLIEST}
-        cursor = connection.execute(audit._statements()[variant][0], everything)
+        cursor = connection.execute(audit._statements()[variant].sql, everything)
         assert [column[0] for column in cursor.description] == list(question.columns)
         assert cursor.fetchall() or name == "preemptions-for", name
     connection.close()

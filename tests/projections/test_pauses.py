@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sqlite3
 from contextlib import closing
@@ -378,9 +379,10 @@ def test_no_question_about_pauses_walks_through_all_of_them(crowd):
     """Every look at the table is a search in an index that begins and ends where the question does."""
     with closing(audit.connect(crowd)) as connection:
         for name in ("pauses", "pauses_leaf", "paused_at", "life_of"):
-            sql, takes, _ = audit._statements()[name]
+            statement = audit._statements()[name]
+            takes = inspect.signature(statement).parameters
             plan = connection.execute(
-                f"EXPLAIN QUERY PLAN {sql}", dict.fromkeys((*takes, "of"), 1)
+                f"EXPLAIN QUERY PLAN {statement.sql}", dict.fromkeys((*takes, "of"), 1)
             ).fetchall()
             looks = [line[-1] for line in plan if "pause" in line[-1]]
             assert looks

@@ -101,7 +101,7 @@ def test_yaml_keeps_times_as_text_and_refuses_double_keys():
         b"scenario: 1\nname: n\nstart: 2026-01-01T00:00:01Z\nconfig: {format: kueue, objects: []}\n"
     )
     assert parse_scenario(text, "file.yaml", is_yaml=True).start_ms == 1_767_225_601_000
-    with pytest.raises(ScenarioError, match="'name' stands twice"):
+    with pytest.raises(ScenarioError, match="line 5, name: found a second time"):
         parse_scenario(text + b"name: again\n", "file.yaml", is_yaml=True)
 
 
