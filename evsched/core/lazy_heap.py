@@ -58,6 +58,10 @@ class LazyHeap(Generic[E]):
             heappop(entries)
         return None
 
+    def pop(self) -> None:
+        """Take out the entry that `first` returned."""
+        heappop(self.entries)
+
     def clean(self) -> None:
         """Drop every entry that is out of date, and every repetition."""
         self.entries = sorted(

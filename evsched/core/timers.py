@@ -8,9 +8,10 @@ the truth.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
+
+from evsched.core.lazy_heap import LazyHeap
 
 PAUSE = "pause"
 """The kind of the timers that end the pause of an application; their ids are this, a colon and the application's."""
@@ -43,13 +44,13 @@ class Timers:
     def __init__(self, timers: list[Timer] | None = None) -> None:
         """Start with these timers armed."""
         self.armed: dict[str, Timer] = {timer.id: timer for timer in timers or ()}
-        self._heap: list[tuple[int, str]] = [(timer.due, timer.id) for timer in timers or ()]
-        heapify(self._heap)
+        due = [(timer.due, timer.id) for timer in timers or ()]
+        self._heap: LazyHeap[tuple[int, str]] = LazyHeap(self._is_due, due)
 
     def arm(self, timer: Timer) -> None:
         """Arm a timer; one of the same id is replaced."""
         self.armed[timer.id] = timer
-        heappush(self._heap, (timer.due, timer.id))
+        self._heap.push((timer.due, timer.id), len(self.armed))
 
     def cancel(self, timer_id: str) -> None:
         """Take a timer off; one that is not armed is no error."""
@@ -61,15 +62,14 @@ class Timers:
         Args:
             aside: Timers by id that are passed over; to take one up again, arm it.
         """
-        heap = self._heap
-        while heap:
-            due, timer_id = heap[0]
-            timer = self.armed.get(timer_id)
-            if (
-                timer is not None
-                and timer.due == due
-                and not (aside and aside.get(timer_id) == timer)
-            ):
+        while (entry := self._heap.first()) is not None:
+            timer = self.armed[entry[1]]
+            if not aside or aside.get(timer.id) != timer:
                 return timer
-            heappop(heap)
+            self._heap.pop()
         return None
+
+    def _is_due(self, entry: tuple[int, str]) -> bool:
+        """Tell whether a timer is armed for the time of an entry."""
+        timer = self.armed.get(entry[1])
+        return timer is not None and timer.due == entry[0]

@@ -409,7 +409,12 @@ def test_who_comes_and_goes_while_nobody_waits_is_forgotten(monkeypatch):
         gone = v.Proposal(input=v.AskWithdrawn(ask=f"t{number}"))
         engine.step(START + number, [ask(f"t{number}", vcore=9), gone])
     assert index_of(engine.state).order is order
-    kept = [one for one in vars(order).values() if isinstance(one, list | dict) and len(one) > 150]
+    kept = [
+        one
+        for part in (order, order.openings, order._walk)
+        for one in vars(part).values()
+        if isinstance(one, list | dict) and len(one) > 150
+    ]
     assert not kept
 
 

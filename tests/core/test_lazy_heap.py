@@ -32,3 +32,11 @@ def test_entries_given_at_the_start_come_in_order():
     assert heap.first() == (1, "a")
     heap.clean()
     assert heap.entries == [(1, "a"), (3, "c")]
+
+
+def test_an_entry_that_is_current_can_be_taken_out():
+    """The next one is first then, though nothing said that the other is out of date."""
+    heap = LazyHeap(lambda _: True, [(2, "b"), (1, "a")])
+    assert heap.first() == (1, "a")
+    heap.pop()
+    assert heap.first() == (2, "b")

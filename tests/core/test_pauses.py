@@ -115,8 +115,8 @@ def test_without_the_property_nobody_is_paused():
     )
     assert pauses(events) == []
     assert cluster.next_due() is None
-    assert not index_of(cluster.state).order.crowded
-    assert not index_of(cluster.state).order.unsure
+    assert not index_of(cluster.state).order.openings.crowded
+    assert not index_of(cluster.state).order.openings.unsure
 
 
 def test_queues_below_inherit_number_and_delay():

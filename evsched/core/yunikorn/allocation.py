@@ -45,11 +45,11 @@ def allocate(step: Step) -> None:
     columns = columns_of(state)
     order = order_of(state, columns)
     if (
-        order.stirred or columns.stirred
+        order.retry_needed or columns.stirred
     ):  # else whoever waits was tried in vain, and nothing has changed that could help
         _serve_reserved(step, columns)
         _serve_waiting(step, order, columns)
-        order.stirred = False
+        order.retry_needed = False
         step.ask = ""
     if step.tracer is not None:
         _note_waiting(step, order, columns)
@@ -188,9 +188,9 @@ def _relieve(order: WaitingOrder, columns: NodeColumns) -> None:
 def look_for_room(state: State, order: WaitingOrder) -> None:
     """Block those demands that matter to pauses and that no node has room for: nobody may have tried them."""
     columns = columns_of(state)
-    for demand in tuple(order.unsure):
+    for demand in tuple(order.openings.unsure):
         if not demand.watched:
-            del order.unsure[demand]
+            del order.openings.unsure[demand]
         elif _place(columns, demand) is None:
             order.block(demand)
 

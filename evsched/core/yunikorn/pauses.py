@@ -44,7 +44,9 @@ def allocate(step: Step) -> None:
     allocation.allocate(step)
     order = index_of(step.state).order
     while (
-        isinstance(order, WaitingOrder) and (order.crowded or order.unsure) and _pause(step, order)
+        isinstance(order, WaitingOrder)
+        and (order.openings.crowded or order.openings.unsure)
+        and _pause(step, order)
     ):
         allocation.allocate(step)
 
@@ -67,10 +69,10 @@ def _pause(step: Step, order: WaitingOrder) -> bool:
     state = step.state
     allocation.look_for_room(state, order)
     found: list[tuple[Application, int]] = []
-    for line in tuple(order.crowded):
+    for line in tuple(order.openings.crowded):
         asks = _without_room(state, order, line) if line.watched else 0
         if asks < max(line.standing.backoff, 1):
-            del order.crowded[line]
+            del order.openings.crowded[line]
         elif not _owed(state, line.application):
             found.append((line.application, asks))
     for application, asks in sorted(found, key=lambda one: one[0].seq):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evsched.core.lazy_heap import LazyHeap
 from evsched.core.yunikorn.ordering import (
     ApplicationKey,
     AskKey,
@@ -18,6 +19,8 @@ from evsched.core.yunikorn.ordering import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from evsched.core.queues import Application, Queue
     from evsched.core.resources import Shape
 
@@ -59,13 +62,15 @@ class Group:
 
     __slots__ = ("bin", "demand", "entry", "heap", "limited", "line", "marked", "waiting")
 
-    def __init__(self, line: Line, demand: Demand, bin_: Bin) -> None:
-        """Make an empty group."""
+    def __init__(
+        self, line: Line, demand: Demand, bin_: Bin, is_next: Callable[[AskKey], bool]
+    ) -> None:
+        """Make an empty group; ``is_next`` tells whether a key is that of an ask that may be next."""
         self.line = line
         self.demand = demand
         self.bin = bin_
         self.waiting = 0
-        self.heap: list[AskKey] = []
+        self.heap: LazyHeap[AskKey] = LazyHeap(is_next)
         self.entry: GroupEntry | None = None
         self.limited = False
         self.marked = False
@@ -98,7 +103,7 @@ class Bin:
         self.demand = demand
         self.peers = peers
         self.groups = 0
-        self.heap: list[GroupEntry] = []
+        self.heap: LazyHeap[GroupEntry] = LazyHeap(_is_of_group)
         self.top: GroupEntry | None = None
         self.asleep = False
         self.limited = False
@@ -141,7 +146,7 @@ class Line:
         self.open = True
         self.paused = False
         self.watched = False
-        self.ticket: tuple[ApplicationKey, int, Line] | None = None
+        self.ticket: Ticket | None = None
         self.marked = False
         self.peers: Peers = None
 
@@ -183,9 +188,9 @@ class Standing:
         self.highest: int | None = None
         self.demands: dict[Demand, int] = {}
         self.capped: dict[Demand, None] = {}
-        self.heap: list[StandingEntry] = []
+        self.heap: LazyHeap[StandingEntry] = LazyHeap(_is_of_queue)
         self.entry: StandingEntry | None = None
-        self.tops: list[GroupEntry] = []
+        self.tops: LazyHeap[GroupEntry] = LazyHeap(_is_of_bin)
         self.bins: dict[Demand, dict[Peers, Bin]] = {}
         self.bin_count = 0
         self.backoff = queue.settings.backoff_asks
@@ -195,7 +200,7 @@ class Standing:
         self.asleep = False
         self.sleeping: dict[Standing, None] = {}
         self.witness: Demand | None = None
-        self.newcomers: list[tuple[ApplicationKey, int, Line]] = []
+        self.newcomers: LazyHeap[Ticket] = LazyHeap(_is_of_line)
         self.chosen: Line | None = None
         self.marked = False
 
@@ -218,6 +223,23 @@ class Standing:
 
 
 StandingEntry = tuple[QueueKey, int, Standing]
+Ticket = tuple[ApplicationKey, int, Line]
+
+
+def _is_of_group(entry: GroupEntry) -> bool:
+    return entry[3].entry is entry
+
+
+def _is_of_bin(entry: GroupEntry) -> bool:
+    return entry[3].bin.top is entry
+
+
+def _is_of_queue(entry: StandingEntry) -> bool:
+    return entry[2].entry is entry
+
+
+def _is_of_line(ticket: Ticket) -> bool:
+    return ticket[2].ticket is ticket
 
 
 def shift(standing: Standing, gone: int | None, come: int | None) -> None:

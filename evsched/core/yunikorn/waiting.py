@@ -25,13 +25,13 @@ None of this is truth: a new index built from the state gives the same answers.
 
 from __future__ import annotations
 
-from heapq import heappush
 from typing import TYPE_CHECKING
 
 from evsched.core.yunikorn.maxima import exceeded
 from evsched.core.yunikorn.openings import Openings
 from evsched.core.yunikorn.ordering import application_key, ask_key, denominators
 from evsched.core.yunikorn.standing import Bin, Demand, Group, Line, Standing, shift
+from evsched.core.yunikorn.walk import Walk
 
 if TYPE_CHECKING:
     from evsched.core.queues import Application, Queue
@@ -44,11 +44,11 @@ FEWEST_SWEPT = 4096
 """So many marks at least are there before those of who is gone are looked for."""
 
 
-class WaitingOrder(Openings):
+class WaitingOrder:
     """The incremental order of one state (protocol `evsched.core.yunikorn.index.Order`).
 
     Attributes:
-        stirred: Whether anything happened since `settled` that could let an ask be bound.
+        openings: Which applications are looked at.
         blocked: Demands for which no node has room.
         hoping: Demands for which it is known which nodes alone can have room.
         total: Capacity of the nodes at the time when the keys were computed.
@@ -59,7 +59,9 @@ class WaitingOrder(Openings):
         """Build the order of all asks that wait."""
         self.total = list(state.total)
         self.standings: dict[str, Standing] = {}
-        super().__init__(state, self._stand(state.root))
+        self.state = state
+        self._walk = Walk(state, self._stand(state.root))
+        self.openings = Openings(self._walk)
         self.lines: dict[str, Line] = {}
         self.demands: dict[tuple[int, str | None], Demand] = {}
         self.blocked: dict[Demand, None] = {}
@@ -86,6 +88,15 @@ class WaitingOrder(Openings):
             )
         return standing
 
+    @property
+    def retry_needed(self) -> bool:
+        """Whether anything happened since it was last set to False that could let an ask be bound."""
+        return self._walk.retry_needed
+
+    @retry_needed.setter
+    def retry_needed(self, value: bool) -> None:
+        self._walk.retry_needed = value
+
     # --------------------------------------------------------------------------- what events report
 
     def asked(self, ask: Ask) -> None:
@@ -95,7 +106,9 @@ class WaitingOrder(Openings):
         demand = self._demand(ask)
         group = line.groups.get(demand)
         if group is None:
-            group = line.groups[demand] = Group(line, demand, self._bin(line, demand))
+            group = line.groups[demand] = Group(
+                line, demand, self._bin(line, demand), self._walk.is_next
+            )
         group.waiting += 1
         for above in standing.lineage:
             above.demands[demand] = above.demands.get(demand, 0) + 1
@@ -108,14 +121,12 @@ class WaitingOrder(Openings):
         """An ask that was in flight waits like any other again."""
         group = self.lines[ask.application].groups[self._demand(ask)]
         if group.line.standing.backoff:
-            self._regard(group.line)
-            self._watch(group)
+            self.openings.watch_application(group.line)
+            self.openings.watch_group(group)
         if ask.id not in self.state.preemptions:
-            heappush(group.heap, ask_key(ask))
-            if len(group.heap) > 4 * group.waiting + 64:
-                group.heap = sorted(key for key in dict.fromkeys(group.heap) if self._waits(key))
+            group.heap.push(ask_key(ask), group.waiting)
             self._mark_group(group)
-            self._rouse(group)
+            self.openings.offer(group)
 
     def unasked(self, ask: Ask) -> None:
         """An ask no longer waits (it is already gone from the state)."""
@@ -132,24 +143,24 @@ class WaitingOrder(Openings):
                 del above.demands[demand]
         if not group.waiting:
             group.entry = None
-            group.heap.clear()
+            group.heap.entries.clear()
             self._limited.pop(group, None)
             self._leave(group.bin)
             del line.groups[demand]
             demand.watched.pop(group, None)
-            if demand not in self.root.demands:
+            if demand not in self._walk.root.demands:
                 self._forget(demand)
         else:
             self._mark_group(group)
         shift(standing, ask.priority, None)
         if standing.backoff:
-            self._regard(line)
+            self.openings.watch_application(line)
         if not line.groups:
             del self.lines[ask.application]
             del standing.lines[ask.application]
             line.ticket = None
             if line is standing.chosen:
-                self._choosing[standing] = None
+                self.openings.choosing[standing] = None
         elif ask.priority == line.highest and ask.priority not in line.application.priorities:
             line.highest = max(line.application.priorities)
         self._mark_line(line)
@@ -159,11 +170,11 @@ class WaitingOrder(Openings):
         line = self.lines.get(application.id)
         if line is not None:
             line.paused = application.id in self.state.paused
-            self._regard(line)
+            self.openings.watch_application(line)
             if line.standing.queue.settings.sort_policy == "stateaware":
                 self._mark_line(line)
             else:
-                self._open(line, is_open=not line.paused)
+                self.openings.set_open(line, is_open=not line.paused)
 
     def used(self, application: Application) -> None:
         """Usage grew along the path of an application."""
@@ -184,7 +195,7 @@ class WaitingOrder(Openings):
         for standing in self._stand(application.leaf).lineage:
             if standing.capped:
                 self._loosened[standing] = None
-                self.stirred = True
+                self._walk.retry_needed = True
         if self._limited:
             all_of_them = self._group_limits or not application.allocations
             for held in tuple(self._limited):
@@ -247,12 +258,14 @@ class WaitingOrder(Openings):
             group.entry = None
             group.bin = self._bin(line, demand)
             if not before.asleep and before.top is not None and before.top[3] is group:
-                self._wake_bin(before.leaf, before)  # it no longer stands for those that it leaves
+                self._walk.wake_bin(
+                    before.leaf, before
+                )  # it no longer stands for those that it leaves
             self._leave(before)
             self._limited.pop(group, None)
             group.limited = False
             self._mark_group(group)
-            self._rouse(group)
+            self.openings.offer(group)
 
     def _demand(self, ask: Ask) -> Demand:
         demand = self.demands.get((ask.shape, ask.required_node))
@@ -266,11 +279,11 @@ class WaitingOrder(Openings):
         del self.demands[demand.shape.index, demand.required]
         self.blocked.pop(demand, None)
         self.hoping.pop(demand, None)
-        self.unsure.pop(demand, None)
+        self.openings.unsure.pop(demand, None)
         for standing in demand.capped_at:
             del standing.capped[demand]
         demand.capped_at.clear()
-        self._freed.pop(demand, None)
+        self._walk.forget(demand)
 
     # -------------------------------------------------------------------------------------- marking
 
@@ -287,7 +300,9 @@ class WaitingOrder(Openings):
             self._marked_lines.append(line)
             self._mark(line.standing)
             if line.standing.queue.settings.sort_policy == "stateaware":
-                self.stirred = True  # another new application may be the one that is considered
+                self._walk.retry_needed = (
+                    True  # another new application may be the one that is considered
+                )
 
     def _mark_group(self, group: Group) -> None:
         if not group.marked:
@@ -310,7 +325,7 @@ class WaitingOrder(Openings):
     def first(self) -> Group | None:
         """Return the group whose first ask is next; None when nobody is left who could be tried."""
         self.settle()
-        return self.walk()
+        return self._walk.first()
 
     def settle(self) -> None:
         """Compute the keys of what was marked."""
@@ -320,14 +335,14 @@ class WaitingOrder(Openings):
         self._marked_lines.clear()
         for group in self._marked_groups:
             group.marked = False
-            self._settle_group(group)
+            self._walk.settle_group(group)
         self._marked_groups.clear()
-        for standing in self._choosing:
-            self._choose(standing)
-        self._choosing.clear()
+        for standing in self.openings.choosing:
+            self.openings.choose(standing)
+        self.openings.choosing.clear()
         for standing in self._marked:
             standing.marked = False
-            self._settle_standing(standing)
+            self._walk.settle_queue(standing)
         self._marked.clear()
 
     def _settle_line(self, line: Line) -> None:
@@ -338,10 +353,10 @@ class WaitingOrder(Openings):
         changed = key != line.key
         line.key = key
         if standing.queue.settings.sort_policy == "stateaware":
-            self._ticket(line, key)
+            self.openings.enter_new(line, key)
         if changed:
             for group in line.groups.values():
-                self._settle_group(group)
+                self._walk.settle_group(group)
 
     # ------------------------------------------------------------------------- failures and wakings
 
@@ -352,8 +367,8 @@ class WaitingOrder(Openings):
         self.hoping.pop(demand, None)
         self.blocked[demand] = None
         if demand.watched:
-            self.unsure.pop(demand, None)
-            self.crowded.update((group.line, None) for group in demand.watched)
+            self.openings.unsure.pop(demand, None)
+            self.openings.crowded.update((group.line, None) for group in demand.watched)
 
     def cap(self, path: str, demand: Demand) -> None:
         """Note that a demand would pass the maximum of a queue; nobody with it is tried below before usage there shrinks."""
@@ -389,9 +404,9 @@ class WaitingOrder(Openings):
         del self._limited[held]
         if isinstance(held, Group):
             self._mark_group(held)
-            self._rouse(held)
+            self.openings.offer(held)
         else:
-            self._rouse_bin(held)
+            self.openings.offer_bin(held)
 
     def unblock(self, demand: Demand, hope: list[int] | None = None) -> None:
         """Note that a demand may fit on a node again, on which ones if that is known."""
@@ -402,8 +417,8 @@ class WaitingOrder(Openings):
                 self.hoping[demand] = None
             del self.blocked[demand]
             if demand.watched:
-                self.unsure[demand] = None
-            self._free(demand)
+                self.openings.unsure[demand] = None
+            self._walk.free(demand)
 
     def forget_hopes(self) -> None:
         """Note that other nodes may have room too."""
@@ -414,7 +429,7 @@ class WaitingOrder(Openings):
     def revive(self, columns: Columns) -> None:
         """Note that there are new columns, so that everything known about nodes is void."""
         self.columns = columns
-        self.stirred = True
+        self._walk.retry_needed = True
         self.forget_hopes()
         for demand in tuple(self.blocked):
             self.unblock(demand)
@@ -426,7 +441,7 @@ class WaitingOrder(Openings):
                 if not exceeded(standing.queue, demand.shape.pairs):
                     del standing.capped[demand]
                     del demand.capped_at[standing]
-                    self._free(demand)
+                    self._walk.free(demand)
         self._loosened.clear()
 
     def rescale(self) -> None:
