@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch bench recordings fuzz twins lock clean distclean
+.PHONY: help setup demo test lint format types arch bench recordings fuzz twins rolling lock clean distclean
 
 # The first interpreter on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -69,6 +69,9 @@ STEPS ?= 1000000
 SEED ?= 0
 twins: $(READY) ## Compare engines that decide, follow, are restored and replayed, step by step (STEPS=1000000)
 	$(BIN)/python -m tests.core.twins $(STEPS) $(SEED)
+
+rolling: $(READY) ## Rehearse an upgrade: 79caf5e and this tree take over from each other on one Kafka log
+	$(BIN)/python -m scripts.rolling_upgrade $(ARGS)
 
 # Resolves for every Python from 3.11 on and every platform at once, so one file serves all. UPGRADE=1 takes newer versions.
 LOCKER := build/locker/bin/uv

@@ -170,6 +170,13 @@ def _in_flight(facts: Facts) -> str:
     return f"Its victims have left{where}; it is bound next."
 
 
+def _nomination(facts: Facts) -> str:
+    return (
+        f"It is nominated to {facts['node']}, where victims of others are leaving, and evicts"
+        f" nothing itself until {format_time(facts['until'])}."
+    )
+
+
 def _next(facts: Facts) -> str:
     """Return what the next step does about an ask that nothing holds."""
     when = "with the next step" if facts["time"] is None else f"at {format_time(facts['time'])}"
@@ -232,6 +239,7 @@ def titled(path: str) -> str:
 
 CAUSES: dict[str, Callable[[Facts], str]] = {
     "in-flight": _in_flight,
+    "nomination": _nomination,
     "paused": _paused,
     "queue-maximum": _queue_maximum,
     "limit": _limit,

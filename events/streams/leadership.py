@@ -47,7 +47,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         attempts: After this many lost races `Leadership.acquire` gives up.
         rules: Tells the versions of rules and record in force after what was applied so far; written
             into LeaderStarted.
-        release: Of this evsched, for people; written into LeaderStarted.
+        release: Of this evsched, for people; written into LeaderStarted and heartbeats.
+        knows: The newest rules that this process knows; written into heartbeats.
         inbox: Given the end of the log, returns the id of the inbox in which its ``inbox_next``
             counts, or raises (`events.streams.attachment.must_read`); the one that the log names
             for those who read none.
@@ -60,6 +61,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 10
     rules: Callable[[], tuple[int, int]] = lambda: (1, 1)
     release: str = ""
+    knows: int = 1
     inbox: Callable[[Head], Awaitable[str]] = _as_named
 
 
@@ -79,6 +81,7 @@ class Leadership:
         self._reader = reader
         self._seen = reader.head.position
         self._beats = 0
+        self._knows, self._release = 1, ""
         self._over = False
         self._busy = False
 
@@ -133,7 +136,9 @@ class Leadership:
                 )
             await _read(log, reader, apply, until=position)
             if reader.head.leader == leader:
-                return cls(log, reader, leader)
+                led = cls(log, reader, leader)
+                led._knows, led._release = world.knows, world.release
+                return led
         raise LeadershipLost(0, reader.tip.term, reader.tip.leader)
 
     @property
@@ -281,6 +286,8 @@ class Leadership:
             address=address,
             process=process,
             resigned=resigned,
+            rules=self._knows,
+            release=self._release,
         )
         await self.log.heartbeat(beat)
         return beat

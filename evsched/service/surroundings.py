@@ -12,6 +12,7 @@ from typing import Protocol
 import structlog
 
 from events.streams.leadership import Surroundings
+from evsched.core.rules import NEWEST
 
 TOLERATED_MS = 1000
 """A clock that was set back by no more than this is waited for; one that was set back further is not believed."""
@@ -124,4 +125,5 @@ def surroundings(clock: Clock, checkpoint_every: int = 100_000) -> Surroundings:
         pause=pause,
         checkpoint_every=checkpoint_every,
         release=version("evsched"),
+        knows=NEWEST,
     )

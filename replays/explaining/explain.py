@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from evsched.core.registry import admits_by_quota, family_of
+from evsched.core.timers import nomination_of
 from replays.explaining import kueue
 from replays.explaining.ahead import Happens, look_again, look_ahead
 from replays.explaining.kueue import FairShare, FlavorLook, QuotaLevel
@@ -203,6 +204,9 @@ def _in_flight(state: State, ask: Ask) -> Note | None:
     in_flight = state.preemptions.get(ask.id)
     if in_flight is None:
         return None
+    nomination = state.timers.armed.get(nomination_of(ask.id))
+    if nomination is not None:
+        return cause(ask.id, "nomination", node=in_flight.node, until=nomination.due)
     return cause(ask.id, "in-flight", node=in_flight.node, waiting_for=tuple(in_flight.waiting_for))
 
 

@@ -103,6 +103,8 @@ class StatusAnswer(Struct, frozen=True, kw_only=True):
 
     Attributes:
         resigned: The leader said that it no longer leads.
+        release: Of the leader; empty: one from before it was named.
+        rules: Version of the rules in force.
         last_heartbeat: Of the leader, by its own clock; None: none can be seen.
         frame, seq, time: Of the end of the log.
         unanswered: Proposals that have no answer yet; None: unknown.
@@ -114,6 +116,8 @@ class StatusAnswer(Struct, frozen=True, kw_only=True):
     log_id: str
     term: int
     leader: str
+    release: str
+    rules: int
     resigned: bool
     last_heartbeat: int | None
     address: str
@@ -183,6 +187,8 @@ def _answer(
         log_id=head.log_id,
         term=head.term,
         leader=head.leader,
+        release=reader.release or "",
+        rules=state.rules_version,
         resigned=own is not None and own.resigned,
         last_heartbeat=None if own is None else own.time,
         address="" if own is None else own.address,

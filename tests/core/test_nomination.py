@@ -5,15 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
 
 from events import vocabulary as v
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.rules import NEWEST
+from evsched.core.state import State
+from evsched.core.timers import NOMINATION
+from evsched.core.yunikorn.cost import named
+from evsched.core.yunikorn.guarantee import GOING, Failure, find_plan
 from replays.scenarios.compare import differences
 from replays.scenarios.scenario import read_scenario
 from replays.scenarios.simulate import simulate
 from tests.core.small import ask, engine, node, queue, run_until, running, step
+from tests.examples import examples
 
 GRACE = 30_000
 
@@ -175,3 +182,59 @@ def test_withdrawing_a_nominated_ask_leaves_nothing_behind():
     assert name not in live.state.preemptions
     assert name not in live.state.reservations
     assert not any(one.kind == "nomination" for one in live.state.timers.armed.values())
+
+
+sizes = st.integers(1, 10)
+
+
+@given(
+    st.lists(st.lists(sizes, min_size=1, max_size=4), min_size=1, max_size=3),
+    st.lists(st.integers(1, 7), min_size=2, max_size=5),
+    st.lists(st.integers(0, 5), max_size=4),
+)
+@examples(150)
+def test_no_ask_with_a_lawful_plan_waits_longer_than_the_grace(nodes, wants, leave):
+    """Whoever waits has no plan, or waits for room within the grace of its victims; and nothing promised is overdrawn."""
+    live = engine(
+        queue("high", guaranteed={"vcore": 60}, properties={"preemption.delay": "1s"}),
+        queue("low"),
+    )
+    inputs = [v.RulesAdopted(rules=NEWEST)]
+    inputs += [node(f"n{k}", max(10, sum(held))) for k, held in enumerate(nodes)]
+    inputs += [
+        running(f"r{k}-{i}", "root.low", f"n{k}", size)
+        for k, held in enumerate(nodes)
+        for i, size in enumerate(held)
+    ]
+    step(live, 0, *inputs)
+    step(live, 0, *(ask(f"a{i}", "root.high", size) for i, size in enumerate(wants)))
+    since: dict[str, int] = {}
+    for second in range(1, 100, 7):
+        events = run_until(live, second * 1000)
+        state = live.state
+        going = [one.id for one in state.allocations.values() if one.told]
+        if leave and going and leave.pop() % 2:
+            events += step(live, second * 1000, ends(going[0]))
+        for one in decided(events, v.AskNominated, v.PreemptionFailed):
+            event(type(one).__name__)
+            if getattr(one, "until", None):
+                assert one.ask not in since
+                since[one.ask] = one.until - GRACE
+        check_promises(live.state)
+
+
+def check_promises(state: State) -> None:
+    """Hold what waits, and what was promised, against the state."""
+    for one in state.asks.values():
+        if one.id not in state.preemptions and one.id in state.tried and not state.changed:
+            plan = find_plan(state, named("default", state.rules), one)
+            assert isinstance(plan, Failure)
+            assert plan.code != GOING or state.time < one.patient_until <= state.time + GRACE
+    for timer in state.timers.armed.values():
+        if timer.kind == NOMINATION:
+            assert timer.subject in state.preemptions
+            assert timer.due <= state.preemptions[timer.subject].decided + GRACE
+    for place in state.nodes.values():
+        given = sum(state.types.shapes[one.shape].pairs[0][1] for one in place.allocations.values() if one.told)  # fmt: skip
+        promised = sum(shape.pairs[0][1] for shape in place.reserved.values())
+        assert promised <= place.free(0) + given

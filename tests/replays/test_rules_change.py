@@ -106,6 +106,9 @@ def test_decisions_of_both_versions_are_explained(name):
             lambda history: explain(history, ExplainQuestion(subject=name, moment=moment))
         )
         assert found.explanation.status == "in flight"
+        assert "It is nominated to n1, where victims of others are leaving" in (
+            found.explanation.summary
+        )
 
 
 def test_what_if_tells_what_rules_would_have_changed():
