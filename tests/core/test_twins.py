@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evsched.core import snapshot, trees
-from evsched.core.state import State
+from evsched.core.yunikorn.agenda import Agenda, preemption_eligible_at
 from tests.core.twins import HISTORY, Twins
 from tests.examples import examples
 
@@ -25,15 +25,18 @@ def _sorted_keys(patch: pytest.MonkeyPatch) -> None:
 
 
 def _stale_entries(patch: pytest.MonkeyPatch) -> None:
-    def no_turn(state: State, ask, ripe: int) -> bool:
+    def has_turn(agenda: Agenda, moment: tuple[int, str]) -> bool:
+        state = agenda._state
+        ask = state.asks.get(moment[1])
         return (
-            ripe != state.ripe_at(ask)
-            or ask.preempted
-            or ask.id in state.tried
-            or ask.application in state.paused
+            ask is not None
+            and not ask.preempted
+            and ask.id not in state.tried
+            and ask.application not in state.paused
+            and moment[0] == preemption_eligible_at(state, ask)
         )
 
-    patch.setattr(State, "_no_turn", no_turn)
+    patch.setattr(Agenda, "_has_turn", has_turn)
 
 
 def _order_of_queues(patch: pytest.MonkeyPatch) -> None:
