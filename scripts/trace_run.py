@@ -2,8 +2,8 @@
 
     .venv/bin/python -m scripts.trace_run NODES.csv PODS.csv
 
-Three processes as a user would start them: `evsched run`, `evsched import openb` and `evsched
-emulate`. While the trace is imported, the leader is killed with SIGKILL and started again. In the
+Three processes as a user would start them: `evsched run`, `python -m
+benchmarks.openb` and `evsched emulate`. While the trace is imported, the leader is killed with SIGKILL and started again. In the
 end every pod was bound, was preempted, or waits for a stated reason; no decision was lost or
 doubled; and two readers with different hash seeds arrive at the same digest. Exits 1 when any of
 that is not so.
@@ -27,6 +27,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.openb.trace import lives_ms, read_pods
 from events.streams import Streams, open_streams
 from events.vocabulary import (
     AllocationBound,
@@ -38,7 +39,6 @@ from events.vocabulary import (
 )
 from evsched.core.engine import Engine
 from replays.explaining.explain import explain_ask
-from replays.openb import read_pods
 from tests.kafka.broker import own_broker
 from tests.service.histories import History, check
 from tests.service.running import Running, digest, wait_until
@@ -137,9 +137,12 @@ async def trace_run(settings: Settings, folder: Path) -> Report:
     files = (str(_squeezed(settings, folder)), str(settings.pods))
     service = Running(folder, "run", *where, "--create-topics", "--partitions", "1")
     arguments = (*files, *where, "--speed", str(speed), "--apply-queues", *limit, "--json")
-    imports = Running(folder, "import", "openb", *arguments, name="import")
-    lives = ("--pods", files[1], "--speed", str(speed / settings.lives))
-    agent = Running(folder, "emulate", *where, "--grace", "1s", *lives, name="emulate")
+    importer = (sys.executable, "-m", "benchmarks.openb")
+    imports = Running(folder, *arguments, name="import", program=importer)
+    lives = folder / "lives.json"
+    lives.write_bytes(msgspec.json.encode(lives_ms(pods, speed / settings.lives)))
+    options = ("--grace", "1s", "--lives", str(lives))
+    agent = Running(folder, "emulate", *where, *options, name="emulate")
     begun = time.monotonic()
     with ExitStack() as stack:
         for one in (service, imports, agent):

@@ -40,7 +40,6 @@ COMMANDS = {
         "Run scenario files on a virtual clock and compare.",
     ),
     "submit": ("evsched.cli.submit:submit", "Propose events from JSON lines."),
-    "import": ("evsched.cli.imports:app", "Turn a recorded cluster into proposals."),
     "emulate": (
         "evsched.cli.emulate:emulate",
         "Behave like a cluster: evict, end and re-create what runs.",

@@ -12,9 +12,11 @@ from select import select
 
 import pytest
 
+from benchmarks.openb import COMMAND
 from events.chain import ChainReader
 from events.streams import Leadership, open_streams
 from events.streams.leadership import Surroundings
+from evsched.cli import main
 from evsched.cli.logs import Where, data_directory
 from evsched.cli.main import run
 from evsched.core.engine import Engine
@@ -219,7 +221,7 @@ def test_a_log_that_holds_together_is_said_to(filled, capsys):
     assert facts["events"] == 6
 
 
-def test_an_import_goes_on_where_it_stopped(url, lead, tmp_path, capsys):
+def test_an_import_goes_on_where_it_stopped(url, lead, tmp_path, capsys, monkeypatch):
     """What the log or the inbox holds is not proposed again."""
     (tmp_path / "nodes.csv").write_text(
         "sn,cpu_milli,memory_mib,gpu,model\nn-0,32000,1024,1,V100\n"
@@ -229,8 +231,8 @@ def test_an_import_goes_on_where_it_stopped(url, lead, tmp_path, capsys):
         f"p-{number},1000,16,1,100,,LS,Running,{number},700,200\n" for number in range(4)
     )
     (tmp_path / "pods.csv").write_text(head + rows)
+    monkeypatch.setattr(main, "COMMANDS", {**main.COMMANDS, **COMMAND})
     call = [
-        "import",
         "openb",
         str(tmp_path / "nodes.csv"),
         str(tmp_path / "pods.csv"),
@@ -247,7 +249,7 @@ def test_an_import_goes_on_where_it_stopped(url, lead, tmp_path, capsys):
     lead()
     run(["status", "--json"])
     assert shown(capsys)[0]["allocations"] == 4
-    assert run(["import", "openb", "missing.csv", "missing.csv"]) == 2
+    assert run(["openb", "missing.csv", "missing.csv"]) == 2
     assert run([*call, "--speed", "0"]) == 2
 
 

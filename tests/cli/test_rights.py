@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
+from benchmarks.openb import COMMAND
 from events.streams.kafka_access import KafkaAccess
 from events.streams.kafka_topics import topic_names
 from events.streams.security import KafkaSecurity
+from evsched.cli import main
 from evsched.cli.main import run
 from tests.events.acl import DESCRIBE_CONFIGS, GROUP, READ, WRITE, grant
 from tests.kafka.broker import KafkaBroker
@@ -25,6 +27,7 @@ AUTHORIZER = {
     "super.users": "User:ANONYMOUS;User:admin",
 }
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+TRACE = Path(__file__).parents[1] / "openb"
 
 
 async def granted(bootstrap: str, name: str) -> None:
@@ -82,9 +85,8 @@ def test_each_role_works_with_its_rights_alone(
         be("client")
         assert run(["submit", str(EXAMPLES / "pods.jsonl"), "--wait"]) == 0
         be("importer")
-        assert (
-            run(["import", "openb", str(EXAMPLES / "nodes.csv"), str(EXAMPLES / "pods.csv")]) == 0
-        )
+        monkeypatch.setattr(main, "COMMANDS", {**main.COMMANDS, **COMMAND})
+        assert run(["openb", str(TRACE / "nodes.csv"), str(TRACE / "pods.csv")]) == 0
         be("auditor")
         for command in (
             ["status"],

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 EVSCHED = Path(sys.executable).with_name("evsched")
@@ -27,6 +27,7 @@ class Running:
         name: str = "run",
         environment: dict[str, str] | None = None,
         verbose: bool = True,
+        program: Sequence[str] = (str(EVSCHED),),
     ) -> None:
         self.ready_file = folder / f"{name}.ready"
         self.errors = folder / f"{name}.log"
@@ -39,7 +40,7 @@ class Running:
             "json",
         ]
         own += ["--verbose"] if verbose else []
-        self._command = [str(EVSCHED), *arguments, *(own if arguments[0] == "run" else [])]
+        self._command = [*program, *arguments, *(own if arguments[0] == "run" else [])]
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
 

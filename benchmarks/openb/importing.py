@@ -1,4 +1,4 @@
-"""`evsched import openb`: a recorded cluster as proposals."""
+"""The openb trace as proposals: `python -m benchmarks.openb`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
+from benchmarks.openb.trace import (
+    Timed,
+    TraceError,
+    lives_ms,
+    queues_yaml,
+    read_nodes,
+    read_pods,
+    timed_inputs,
+)
 from events.streams import Streams
 from events.streams.attachment import must_be_attached
 from events.vocabulary import AnyInput, ConfigurationApplied, Input
@@ -17,16 +26,13 @@ from evsched.cli.answers import CommandError, emit, say, talk, tell
 from evsched.cli.logs import HERE, Where, steps_of, streams_of
 from evsched.cli.options import Json
 from evsched.config import from_mapping
+from evsched.config.document import read_value
 from evsched.service.surroundings import SystemClock
-from replays.openb import Timed, TraceError, queues_yaml, read_nodes, read_pods, timed_inputs
 
-app = App(name="import", help="Turn a recorded cluster into proposals.")
-
-SOURCE = "evsched import openb"
+SOURCE = "benchmarks.openb"
 BATCH = 500
 
 
-@app.command
 async def openb(  # noqa: PLR0913 - the options of a command
     nodes: Path,
     pods: Path,
@@ -36,6 +42,7 @@ async def openb(  # noqa: PLR0913 - the options of a command
     speed: float = math.inf,
     apply_queues: Annotated[bool, Parameter(negative=())] = False,
     print_queues: Annotated[bool, Parameter(negative=())] = False,
+    print_lives: Annotated[bool, Parameter(negative=())] = False,
     limit: int | None = None,
     json: Json = False,
 ) -> None:
@@ -52,9 +59,9 @@ async def openb(  # noqa: PLR0913 - the options of a command
 
     **Examples**
 
-    `evsched import openb nodes.csv pods.csv --speed inf --apply-queues`
+    `python -m benchmarks.openb nodes.csv pods.csv --speed inf --apply-queues`
 
-    `evsched import openb nodes.csv pods.csv --print-queues > queues.yaml`
+    `python -m benchmarks.openb nodes.csv pods.csv --print-queues > queues.yaml`
 
     Args:
         nodes: The node list, CSV.
@@ -63,6 +70,8 @@ async def openb(  # noqa: PLR0913 - the options of a command
         speed: Seconds of the trace that pass in one second; inf: everything at once.
         apply_queues: Propose a configuration that fits the trace first.
         print_queues: Print that configuration, and propose nothing.
+        print_lives: Print how long each pod runs at that speed, for `evsched emulate --lives`, and
+            propose nothing.
         limit: Only the first so many pods, for a try.
         json: One document at the end: how much was proposed, and how much was there already.
     """
@@ -76,6 +85,9 @@ async def openb(  # noqa: PLR0913 - the options of a command
     if print_queues:
         for line in text.splitlines():
             tell(line)
+        return
+    if print_lives:
+        emit(lives_ms(pod_rows[:limit], speed))
         return
     timed = timed_inputs(node_rows, pod_rows[:limit], speed)
     if apply_queues:
@@ -140,7 +152,5 @@ async def _send(streams: Streams, timed: Sequence[Timed]) -> None:
 
 
 def _configuration(text: str) -> ConfigurationApplied:
-    import yaml  # noqa: PLC0415 - rare
-
-    (configuration,) = from_mapping("yunikorn", yaml.safe_load(text), "queues for openb")
+    (configuration,) = from_mapping("yunikorn", read_value(text, "queues"), "queues for openb")
     return ConfigurationApplied(proposal="openb:queues", configuration=configuration, document=text)

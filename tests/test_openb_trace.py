@@ -3,9 +3,7 @@
 import pytest
 import yaml
 
-from events.vocabulary import ApplicationSubmitted, AskSubmitted, NodeRegistered
-from evsched.config import from_mapping
-from replays.openb import (
+from benchmarks.openb.trace import (
     CLASSES,
     TraceError,
     lives_ms,
@@ -14,6 +12,8 @@ from replays.openb import (
     read_pods,
     timed_inputs,
 )
+from events.vocabulary import ApplicationSubmitted, AskSubmitted, NodeRegistered
+from evsched.config import from_mapping
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn-0,32000,1024,0,\nn-1,64000,2048,8,V100\n"
 HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
