@@ -25,6 +25,7 @@ from evsched.core import snapshot
 from evsched.core.recorded import take_recorded
 from evsched.core.reducer import apply
 from evsched.core.state import State
+from projections import seal
 from projections.rows import Rows
 
 if TYPE_CHECKING:
@@ -73,13 +74,17 @@ class ReadModel:
             settings: SQLite's; those of a follower.
 
         Raises:
-            RebuildNeeded: It holds another log, another schema version, or a state that cannot be
-                read.
+            RebuildNeeded: It was altered, or holds another log, another schema version, or a state
+                that cannot be read.
         """
+        _compare(Path(path))
+        seal.tear(Path(path))
         touch(Path(path))
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._path = Path(path)
         self._place = Place(path)
         self._log_id = log_id
+        self._whole = True
         try:
             for setting in settings:
                 self._connection.execute(f"PRAGMA {setting}")
@@ -166,6 +171,9 @@ class ReadModel:
             Overtaken: Somebody else wrote.
         """
         connection = self._connection
+        self._whole = False
+        # One that another process left just now is not of what is written next.
+        seal.tear(self._path)
         connection.execute("BEGIN IMMEDIATE")
         try:
             self._place.check(own=_position(connection, self._log_id) == self._written)
@@ -181,6 +189,7 @@ class ReadModel:
                 connection.execute("ROLLBACK")
             raise
         self._written = self.at
+        self._whole = True
 
     def _index(self) -> None:
         for statement in _statements(_queries.create_indices.sql):
@@ -200,8 +209,13 @@ class ReadModel:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Close the file; what was taken and not committed is forgotten."""
+        """Close the file, and seal it when nobody else has it open; what was taken and not committed is forgotten."""
         self._connection.close()
+        # SQLite removes its write-ahead log with the last connection.
+        alone = not self._path.with_name(f"{self._path.name}-wal").exists()
+        if alone and self._whole and self._place.same():
+            self._whole = False
+            seal.seal(self._path)
 
 
 class Rebuild(ReadModel):
@@ -209,7 +223,7 @@ class Rebuild(ReadModel):
 
     def __init__(self, path: Path, log_id: str) -> None:
         """Begin a new file for a log; what an earlier rebuild left is removed."""
-        self._path = path
+        self._final = path
         self._draft = self.draft_of(path)
         self._flushed = 0
         remove(self._draft)
@@ -240,8 +254,14 @@ class Rebuild(ReadModel):
         finally:
             os.close(descriptor)
         # SQLite would apply the write-ahead log of the old file to the new one.
-        remove(self._path)
-        self._draft.replace(self._path)
+        remove(self._final)
+        self._draft.replace(self._final)
+        seal.seal(self._final)
+
+    def close(self) -> None:
+        """Close the draft; only a finished one is sealed."""
+        self._whole = False
+        super().close()
 
 
 class Place:
@@ -254,12 +274,16 @@ class Place:
 
     def check(self, *, own: bool) -> None:
         """Raise `Overtaken` when another file is there, or none, or when what is written in it is not our ``own``."""
-        if self._look() != self._found:
+        if not self.same():
             message = f"{self._path}: was replaced or removed"
             raise Overtaken(message)
         if not own:
             message = f"{self._path}: was written by another process"
             raise Overtaken(message)
+
+    def same(self) -> bool:
+        """Tell whether it is still there."""
+        return self._look() == self._found
 
     def _look(self) -> tuple[int, int] | None:
         try:
@@ -273,11 +297,12 @@ def place_of(path: Path) -> tuple[int, str, Head]:
     """Return schema version, log id and place of the read model in a file, without changing anything.
 
     Raises:
-        RebuildNeeded: There is none, or nothing that we could read.
+        RebuildNeeded: There is none, or nothing that we could read, or it was altered.
     """
     if not path.is_file():
         message = f"read model {path}: does not exist"
         raise RebuildNeeded(message)
+    _compare(path)
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
         version, log_id, head = _queries.get_position(connection)
@@ -287,6 +312,15 @@ def place_of(path: Path) -> tuple[int, str, Head]:
         raise RebuildNeeded(message) from error
     finally:
         connection.close()
+
+
+def _compare(path: Path) -> None:
+    """Raise `RebuildNeeded` when a file is not as it was sealed."""
+    try:
+        seal.compare(path)
+    except seal.SealBroken as error:
+        message = f"read model {path}: {error}"
+        raise RebuildNeeded(message) from error
 
 
 def _position(connection: sqlite3.Connection, log_id: str) -> Head:
@@ -334,5 +368,5 @@ def _statements(script: str) -> list[str]:
 
 def remove(path: Path) -> None:
     """Remove the file of a read model with what SQLite keeps beside it."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    for suffix in ("", "-wal", "-shm", "-journal", ".seal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
