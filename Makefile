@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch bench recordings fuzz twins rolling lock clean distclean
+.PHONY: help setup demo test lint format types arch bench recordings fuzz twins rolling brokers audit release lock clean distclean
 
 # The first interpreter on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -37,8 +37,8 @@ demo: $(READY) ## Tell the story on the embedded log, in under a minute
 # Two runs: the tests that may share the machine, then those that want it for themselves. Both always run; either fails the target.
 test: $(READY) ## Run all tests, with a real Apache Kafka (ARGS="-k name" for some)
 	@failed=0; \
-	$(PYTEST) -n $(WORKERS) -m "not serial and not fuzz" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
-	$(PYTEST) -p no:xdist -m "serial and not fuzz" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
+	$(PYTEST) -n $(WORKERS) -m "not serial and not fuzz and not brokers" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
+	$(PYTEST) -p no:xdist -m "serial and not fuzz and not brokers" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
 	exit $$failed
 
 lint: $(READY) ## Check style, layout and the banned names of the pure rooms (ruff)
@@ -72,6 +72,26 @@ twins: $(READY) ## Compare engines that decide, follow, are restored and replaye
 
 rolling: $(READY) ## Rehearse an upgrade: 79caf5e and this tree take over from each other on one Kafka log
 	$(BIN)/python -m scripts.rolling_upgrade $(ARGS)
+
+brokers: $(READY) ## Try three real brokers: killed, standing still, away, restarted under load
+	$(PYTEST) -p no:xdist -s tests/service/test_three_brokers.py $(ARGS)
+
+# Of every pinned package, those of the tools too. A package of which nothing can be learned fails it.
+AUDITOR := build/auditor/bin
+$(AUDITOR)/pip-audit:
+	$(PYTHON) -m venv build/auditor
+	$(AUDITOR)/pip install -q --disable-pip-version-check 'pip-audit>=2.9' 'cyclonedx-bom>=7'
+
+audit: $(READY) $(AUDITOR)/pip-audit ## Look for known vulnerabilities, and for licences that do not fit
+	$(BIN)/python -m scripts.licences
+	$(AUDITOR)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r requirements-dev.lock
+
+release: $(READY) $(AUDITOR)/pip-audit ## Build the wheel, the same bytes everywhere, and the list of what it needs (SBOM) in dist/
+	rm -rf dist
+	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation --no-index -w dist .
+	$(AUDITOR)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
+		-o dist/evsched.cdx.json requirements.lock 2>/dev/null
+	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 # Resolves for every Python from 3.11 on and every platform at once, so one file serves all. UPGRADE=1 takes newer versions.
 LOCKER := build/locker/bin/uv

@@ -38,6 +38,12 @@ REFUSED = (
 """Errors that mean: definitely not written."""
 
 
+REQUEST_S = 2.0
+"""How long a broker may take to answer one request. One that stands still keeps its connections open
+and answers nothing, so this is how soon the client asks another where the partition is led now. It
+is well below the deadline of a call, which leaves time for the same record to be sent to the next
+broker: then nothing is unknown, and a leader keeps its term. It is well above what a write takes
+that waits for a slow replica, and a fetch of `FETCH_BYTES` over a line of 20 Mbit/s."""
 GOODBYE_S = 2.0
 """How long one waits for a connection to end in good order."""
 
@@ -47,21 +53,30 @@ class KafkaAccess(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         bootstrap: ``host:port``, several with commas.
-        timeout: Deadline of each call, seconds.
+        timeout: Deadline of each call, seconds; a call may take several requests.
     """
 
     bootstrap: str
     security: KafkaSecurity = KafkaSecurity()
     timeout: float = 10.0
 
+    @property
+    def request_s(self) -> float:
+        """How long one request may take, seconds."""
+        return min(self.timeout, REQUEST_S)
+
     def options(self) -> dict[str, Any]:
         """Return the arguments that every client takes."""
         return {
             "bootstrap_servers": self.bootstrap,
-            "request_timeout_ms": round(self.timeout * 1000),
+            "request_timeout_ms": round(self.request_s * 1000),
             "client_id": "evsched",
             **self.security.client_options(),
         }
+
+    def patient_options(self) -> dict[str, Any]:
+        """Return the same for requests that a broker answers late by design: each may take as long as a call."""
+        return self.options() | {"request_timeout_ms": round(self.timeout * 1000)}
 
 
 async def to_its_end(work: Awaitable[Any]) -> None:
@@ -120,7 +135,7 @@ async def _tried(
     del options["bootstrap_servers"]
     connection = AIOKafkaConnection(host, port, **options)
     try:
-        async with asyncio.timeout(access.timeout):
+        async with asyncio.timeout(access.request_s):
             await connection.connect()
             answer = await connection.send(MetadataRequest([]))
     except (OSError, kafka_errors.KafkaError) as found:

@@ -46,7 +46,8 @@ MAX_REQUEST_BYTES = 1_000_000
 """What brokers take by default is a little more."""
 MAX_BATCH_BYTES = 640_000
 """More than the largest frame with its headers, less than a broker takes: small records are merged up to this size."""
-FETCH_BYTES = 8_000_000
+FETCH_BYTES = 4_000_000
+"""Most that one request brings, so that a slow line carries it within `REQUEST_S`."""
 PROMPT_S = 0.05
 """How long a reader's connection may take to end. TLS ends one only when the broker has answered
 what was asked last, and a fetch that finds nothing is answered after half a second."""

@@ -77,7 +77,7 @@ async def create_topics(
         replicas: Copies of each record; None: three, or as many as there are brokers.
     """
     names = topic_names(name)
-    async with _admin(access, name) as admin:
+    async with _admin(access, name, patient=True) as admin:
         if replicas is None:
             replicas = min(SAFE_REPLICAS, len((await admin.describe_cluster())["brokers"]))
         there = await _described(admin, names)
@@ -211,9 +211,14 @@ async def _settings_of(
 
 
 @asynccontextmanager
-async def _admin(access: KafkaAccess, name: str) -> AsyncIterator[AIOKafkaAdminClient]:
-    """Give a started admin client for as long as the deadline allows; its errors become ours."""
-    admin = AIOKafkaAdminClient(**access.options())
+async def _admin(
+    access: KafkaAccess, name: str, *, patient: bool = False
+) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Give a started admin client for as long as the deadline allows; its errors become ours.
+
+    A ``patient`` one waits as long for a single request: topics are made when all brokers have them.
+    """
+    admin = AIOKafkaAdminClient(**(access.patient_options() if patient else access.options()))
     try:
         async with asyncio.timeout(access.timeout):
             await to_its_end(admin.start())

@@ -69,7 +69,8 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     async def _belong(self) -> None:
         """Be a member of the group until something goes wrong."""
         self._consumer = consumer = AIOKafkaConsumer(
-            **(self._access.options() | {"client_id": self._client}),
+            # Joining is answered when every member has joined, so it waits for one that is gone.
+            **(self._access.patient_options() | {"client_id": self._client}),
             group_id=self._group,
             enable_auto_commit=False,
             auto_offset_reset="latest",

@@ -70,7 +70,7 @@ class Pace(Struct, frozen=True, kw_only=True):
     lease: float = 2.5
     idle: float = 0.25
     retry: float = 0.25
-    retry_most: float = 4.0
+    retry_most: float = 1.0
     batch: int = 1000
     checkpoint_every: int = 100_000
     address: str = ""

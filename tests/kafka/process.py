@@ -10,6 +10,7 @@ import tempfile
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.kafka import jars
 from tests.kafka.missing import BrokerUnavailable
@@ -22,6 +23,19 @@ _STOP_SECONDS = 20
 # Start-up is most of such a broker's life, so the quick compiler alone; a benchmark passes options
 # of its own.
 QUICK_JVM = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+class Place(NamedTuple):
+    """Where a broker listens, and the id of its cluster."""
+
+    ports: Ports
+    cluster: str
+
+
+def new_place(cluster: str | None = None) -> Place:
+    """Return free ports, in a cluster or in one of its own."""
+    own = "e" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+    return Place(Ports(*free_ports(3)), cluster or own)
 
 
 class KafkaProcess:
@@ -38,15 +52,23 @@ class KafkaProcess:
         version: str = jars.DEFAULT_VERSION,
         config: Mapping[str, str] | None = None,
         jvm: tuple[str, ...] = QUICK_JVM,
+        place: Place | None = None,
     ) -> None:
-        """Prepare a broker; `config` adds to or replaces lines of server.properties. Nothing runs before `start`."""
+        """Prepare a broker; nothing runs before `start`.
+
+        Args:
+            version: The release.
+            config: Lines of server.properties, in addition or instead.
+            jvm: Options of Java.
+            place: Where it listens and which cluster it belongs to; None: anywhere, one of its own.
+        """
         self.version = version
         self._java = jars.java()
         self._jars = jars.jars(version)
         self._jvm = jvm
         self._folder = Path(tempfile.mkdtemp(prefix="evsched-kafka-"))
         self.log = self._folder / "broker.log"
-        ports = Ports(*free_ports(3))
+        ports, self._cluster = place or new_place()
         self.bootstrap = f"127.0.0.1:{ports.client}"
         self._internal = f"127.0.0.1:{ports.internal}"
         self._properties = self._folder / "server.properties"
@@ -88,6 +110,18 @@ class KafkaProcess:
         """End the broker as a power cut does (SIGKILL); its data stays."""
         self._end(signal.SIGKILL)
 
+    def pause(self) -> None:
+        """Let the broker stand still, its connections open (SIGSTOP)."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a broker that stands still go on (SIGCONT)."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        os.killpg(self._process.pid, number)
+
     def terminate(self) -> None:
         """Shut the broker down in order (SIGTERM); its data stays."""
         self._end(signal.SIGTERM)
@@ -118,9 +152,8 @@ class KafkaProcess:
             self._process = None
 
     def _format(self) -> None:
-        cluster = "e" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
         tool = self._command(
-            "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties)
+            "kafka.tools.StorageTool", "format", "-t", self._cluster, "-c", str(self._properties)
         )
         done = subprocess.run(
             tool,
