@@ -8,7 +8,7 @@ own, is replaced in text and escaped in JSON.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -41,6 +41,12 @@ class CommandError(Exception):
         super().__init__(message)
 
 
+def refused(faults: Iterable[object]) -> CommandError:
+    """Return what is said of a file with several faults, at least one: each in a line of its own."""
+    first, *more = map(str, faults)
+    return CommandError(first, more=more)
+
+
 def printable(text: str) -> str:
     """Return a text in which letters that could speak to a terminal are replaced: controls, line ends, directions of writing."""
     if text.isprintable():
@@ -61,8 +67,8 @@ def say(line: str) -> None:
 
 
 def say_error(message: str, more: Sequence[str] = ()) -> None:
-    """Say what went wrong, to the standard error; ``more`` are further lines."""
-    say(f"evsched: {message}")
+    """Say what went wrong, to the standard error; ``more`` are further lines. What has several lines itself becomes one."""
+    say(f"evsched: {' '.join(message.splitlines())}")
     for line in more:
         say(line)
 

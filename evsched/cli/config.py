@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from events.configuration import Configuration
 from events.vocabulary import ConfigurationApplied
-from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say, tell
+from evsched.cli.answers import DONE, NO, CommandError, emit, paper, refused, say, tell
 from evsched.cli.cells import counted
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
@@ -198,8 +198,7 @@ def load_or_refuse(files: Sequence[Path]) -> Loaded:
     try:
         return load(files)
     except ConfigurationError as error:
-        first, *more = map(str, error.faults)
-        raise CommandError(first, more=more) from error
+        raise refused(error.faults) from error
 
 
 def _fault(fault: Fault) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from evsched.cli.answers import NO, CommandError, emit, paper, say
+from evsched.cli.answers import NO, CommandError, emit, paper, refused, say
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.cli.past import end_of, meter, moment_of
@@ -30,7 +30,7 @@ def _load(path: Path) -> tuple[Configuration, ...]:
     try:
         loaded = load([path])
     except ConfigurationError as error:
-        raise CommandError(str(error)) from error
+        raise refused(error.faults) from error
     for fault in loaded.warnings:
         say(f"warning: {fault}")
     return tuple(loaded.configurations)

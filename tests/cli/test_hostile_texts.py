@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import json
+import shutil
 
 import msgspec
 import pytest
@@ -162,3 +163,64 @@ def test_a_line_of_the_service_is_a_line(form):
     structlog.reset_defaults()
     clean(err.getvalue())
     assert len(lines) == 1
+
+
+FILES = {
+    "queues.yaml": {"partitions": [{"name": "default" + EVIL, "queues": [{"name": "root"}, {"name": EVIL, "b" + EVIL: EVIL}]}]},
+    "fine.yaml": {"partitions": [{"name": "default", "queues": [
+        {"name": "root", "queues": [{"name": "a"}], "properties": {"x" + EVIL: EVIL}}]}]},
+    "ask.yaml": {"ask": "a" + EVIL, "application": "a", "queue": "root." + EVIL, "user": EVIL, "resources": {EVIL: 1}},
+    "lines.jsonl": {"type": "NodeRegistered" + EVIL, "node": EVIL},
+    "scenario.json": {"name": EVIL, "format": EVIL, "steps": [{EVIL: EVIL}]},
+    "trace.csv": {EVIL: EVIL},
+    "text.yaml": "a: [" + EVIL,
+}  # fmt: skip
+"""Files whose names of fields, values and mistakes speak to a terminal."""
+
+CALLS = [
+    ["config", "check", "queues.yaml"],
+    ["config", "check", "fine.yaml"],
+    ["config", "check", "text.yaml"],
+    ["config", "diff", "fine.yaml", "queues.yaml"],
+    ["config", "apply", "fine.yaml"],
+    ["whatif", "--config", "queues.yaml"],
+    ["whatif", "--config", "fine.yaml"],
+    ["plan", "ask.yaml"],
+    ["plan", "text.yaml"],
+    ["submit", "lines.jsonl"],
+    ["submit", "text.yaml"],
+    ["simulate", "scenario.json"],
+    ["simulate", "text.yaml"],
+    ["import", "openb", "trace.csv", "trace.csv"],
+    ["log", "import", "lines.jsonl"],
+    ["bisect", "waiting" + EVIL],
+    ["log", "show", "--type", EVIL],
+    ["at", EVIL],
+    ["explain", EVIL],
+]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """Return the file of a small log."""
+    path = tmp_path_factory.mktemp("demo") / "demo.db"
+    assert run(["demo", "--keep", str(path), "--json"]) == 0
+    return path
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_no_file_and_no_argument_speaks(call, demo, tmp_path, monkeypatch, capsys):
+    """What is wrong in a stranger's file, or in what was pasted, is said without giving its letters to the terminal."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    for name, content in FILES.items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (tmp_path / name).write_text(text + "\n", encoding="utf-8")
+    shutil.copyfile(demo, "demo.db")
+    logless = call[0] == "simulate" or call[:2] in (["config", "check"], ["config", "diff"])
+    code = run([*call, *([] if logless else ["--log", "demo.db"])])
+    said = capsys.readouterr()
+    clean(said.out)
+    clean(said.err)
+    assert code in {0, 1, 2, 3}
+    assert said.out or said.err
