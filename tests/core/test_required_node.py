@@ -177,3 +177,22 @@ def test_a_maximum_on_the_path_holds_for_it_too():
         for event in events
         if isinstance(event, v.PreemptionDecided)
     ] == [["r2"]]
+
+
+def test_a_node_that_was_kept_elsewhere_is_free_once_its_own_is_kept():
+    """An ask keeps one node: when its required one is freed of a reservation, it gives back the one it was found with."""
+    cluster = engine(queue("a"), queue("b", maximum={"vcore": 4}))
+    events = step(
+        cluster,
+        0,
+        *(node("n1", 4), node("n2", 4), node("n3", 4)),
+        running("full", "root.b", "n3", 4),
+        ask("other", "root.b", 4),
+        ask("ds", "root.a", 4, required_node="n1"),
+        v.ReservationRestored(ask="ds", node="n2"),
+        v.ReservationRestored(ask="other", node="n1"),
+    )
+    assert [one.node for one in events if isinstance(one, v.NodeReserved)] == ["n1"]
+    assert cluster.state.allocations["ds"].node == "n1"
+    assert not cluster.state.reservations
+    assert not cluster.state.nodes["n2"].reserved

@@ -82,6 +82,7 @@ class Twins:
         proposals = self.hostile.proposals(self.leader.state)
         decide = chance.random() > 0.05
         events = self.leader.step(self.time, proposals, decide=decide)
+        _nodes_hold_what_is_reserved(self.leader.state)
         for other in others:
             again = other.step(self.time, proposals, decide=decide)
             assert again == events
@@ -109,6 +110,13 @@ class Twins:
         self.follower.state.time = frame.time
         if self.chance.random() < 0.2:
             self.leader, self.follower = self.follower, self.leader
+
+
+def _nodes_hold_what_is_reserved(state: State) -> None:
+    """Compare the reservations that each node holds with those that the asks have."""
+    held = {ask: name for name, node in state.nodes.items() for ask in node.reserved}
+    assert sum(len(node.reserved) for node in state.nodes.values()) == len(held)
+    assert held == {ask: name for ask, name in state.reservations.items() if name in state.nodes}
 
 
 def in_order(state: State) -> bytes:

@@ -35,8 +35,6 @@ def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
         ask=event.ask, node=event.node, waiting_for=told, decided=state.time, seq=event.seq
     )
     if event.node is not None:
-        if event.ask in state.reservations:
-            unreserve(state, event.ask)
         reserve(state, event.ask, event.node)
 
 
@@ -51,8 +49,6 @@ def ask_nominated(state: State, event: v.AskNominated) -> None:
     state.preemptions[event.ask] = Preemption(
         ask=event.ask, node=event.node, waiting_for=[], decided=state.time, seq=event.seq
     )
-    if event.ask in state.reservations:
-        unreserve(state, event.ask)
     reserve(state, event.ask, event.node)
     name = nomination_of(event.ask)
     state.timers.arm(Timer(event.until, name, NOMINATION, event.ask, event.seq))

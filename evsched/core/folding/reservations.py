@@ -22,7 +22,9 @@ def reservation_released(state: State, event: v.ReservationReleased) -> None:
 
 
 def reserve(state: State, ask_id: str, node_name: str) -> None:
-    """Keep a node for an ask."""
+    """Keep a node for an ask, instead of the one that was kept for it before."""
+    if ask_id in state.reservations:
+        unreserve(state, ask_id)
     node = state.nodes[node_name]
     state.reservations[ask_id] = node_name
     node.reserved[ask_id] = state.types.shapes[state.asks[ask_id].shape]
