@@ -180,11 +180,11 @@ def _nomination(facts: Facts) -> str:
 def _next(facts: Facts) -> str:
     """Return what the next step does about an ask that nothing holds."""
     when = "with the next step" if facts["time"] is None else f"at {format_time(facts['time'])}"
-    return (
-        f"it is {bound(facts)} {when}"
-        if facts["code"] == "bound"
-        else f"it {_preempts(facts)} {when}"
-    )
+    if facts["code"] == "bound":
+        return f"it is {bound(facts)} {when}"
+    if facts["code"] == "nominated":
+        return f"it is nominated to {facts['node']}, where victims of others are leaving, {when}"
+    return f"it {_preempts(facts)} {when}"
 
 
 def _preempts(facts: Facts) -> str:

@@ -28,7 +28,8 @@ class Happens(Struct, frozen=True, kw_only=True):
 
     Attributes:
         time: Of the step, milliseconds; None: no step is due until an input comes.
-        code: ``bound``; ``preempts``; ``tried``: a preemption cycle looks at it in vain for the
+        code: ``bound``; ``preempts``; ``nominated``: it is promised room that others' victims leave;
+            ``tried``: a preemption cycle looks at it in vain for the
             first time; ``waits``: nothing happens to it.
         node: Where; None for Kueue, and when it waits.
         flavors: (Kueue) Resource to flavor; podsets: the same by podset.
@@ -36,7 +37,7 @@ class Happens(Struct, frozen=True, kw_only=True):
     """
 
     time: int | None
-    code: Literal["bound", "preempts", "tried", "waits"]
+    code: Literal["bound", "preempts", "nominated", "tried", "waits"]
     node: str | None = None
     flavors: dict[str, str] | None = None
     podsets: tuple[v.PodSet, ...] = ()
@@ -68,6 +69,8 @@ def happens(ask_id: str, time: int | None, events: Iterable[v.AnyEvent]) -> Happ
             )
         if isinstance(event, v.PreemptionDecided) and event.ask == ask_id:
             return Happens(time=time, code="preempts", node=event.node, victims=event.victims)
+        if isinstance(event, v.AskNominated) and event.ask == ask_id:
+            return Happens(time=time, code="nominated", node=event.node)
         tried = tried or (isinstance(event, v.CycleStarted) and ask_id in event.tried)
     return Happens(time=time, code="tried" if tried else "waits")
 

@@ -194,7 +194,7 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
 
 def _nothing(found: Explanation, ask: Ask) -> Note:
     """Return what is said of an ask that nothing holds: the next step has it, or it failed before."""
-    if found.next is not None and found.next.code in ("bound", "preempts"):
+    if found.next is not None and found.next.code in ("bound", "preempts", "nominated"):
         return cause(ask.id, "nothing")
     return cause(ask.id, "failed", reason=ask.failed) if ask.failed else cause(ask.id, "nothing")
 
@@ -320,7 +320,7 @@ def _by_quota(found: Explanation, state: State, ask: Ask, notebook: Notebook) ->
         ends = [remedy(name, "victims-end", allocation=name) for name in waiting_for]
         unblock = [*_will(found), *ends]
     else:
-        decided = found.next is not None and found.next.code in ("bound", "preempts")
+        decided = found.next is not None and found.next.code in ("bound", "preempts", "nominated")
         causes = () if decided else look.causes
         unblock = [*_will(found), *(() if decided else look.unblock)]
         if not ask.may_preempt:

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from events import vocabulary as v
+from events.errors import WrittenByNewer
 from evsched.cli.main import run
 from evsched.core.rules import FIRST, NEWEST
 from replays.checking.verify import verify_log
@@ -147,3 +148,31 @@ def test_the_command_line_tries_rules(tmp_path, capsys):
     assert run(["rules", "diff", "1", "2"]) == 0
     assert run(["rules", "diff", "2", "1"]) == 2
     assert run(["rules", "list", "--json"]) == 0
+
+
+def test_explain_promises_the_nomination_that_the_engine_then_makes():
+    """Just before, an ask is told where it will be nominated, and when."""
+    moment = Moment(seq=seq_of(v.AskNominated) - 2)
+    nominated = next(event.ask for event in EVENTS if isinstance(event, v.AskNominated))
+    question = ExplainQuestion(subject=nominated, moment=moment)
+    found = ask_questions(lambda history: explain(history, question)).explanation
+    assert (found.later.code, found.later.node) == ("nominated", "n1")
+    assert "it is nominated to n1, where victims of others are leaving" in " ".join(
+        [found.summary, *(one.sentence for one in found.unblock)]
+    )
+
+
+def test_a_log_with_rules_that_are_not_known_is_read_and_not_judged():
+    """Its state is known at every moment; what cannot be decided again says that a newer release did."""
+    last = EVENTS[-1].seq
+    steps = [*STEPS, (STEPS[-1][0], (v.RulesAdopted(seq=last + 1, rules=99),), 0)]
+    steps.append((STEPS[-1][0], (v.NodeRemoved(seq=last + 2, node="none"),), 0))
+
+    async def story():
+        history = History(await written(sealed(steps)))
+        engine = await history.at(Moment(seq=last + 1))
+        assert engine.state.rules_version == 99
+        with pytest.raises(WrittenByNewer, match="rules 99 are in force"):
+            await verify_log(history)
+
+    asyncio.run(story())
