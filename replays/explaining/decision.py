@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from events import vocabulary as v
 from evsched.core.registry import admits_by_quota
@@ -97,6 +98,7 @@ def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
     engine.tracer = notebook
     again = retake(engine, step)
     engine.tracer = None
+    shares = [_in_force(one, engine.state) for one in shares]
     victims = [victim.id for victim in event.victims]
     notes = notebook.about(ask_id) if ask_id else notebook.notes
     # An ask that came with the step that decided for it is known only from then on.
@@ -135,6 +137,13 @@ def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
         identical=tuple(again) == step.events,
         fair=tuple(fair),
     )
+
+
+def _in_force(share: Shares, state: State) -> Shares:
+    """Return a share with the guarantee that was in force when it was decided: the step may have changed it before."""
+    queue = state.queues.get(share.queue, state.root)
+    guaranteed = queue.guaranteed.get(state.types.index[share.resource])
+    return replace(share, guaranteed=guaranteed)
 
 
 def _with_unreached(notes: list[Note]) -> list[Note]:

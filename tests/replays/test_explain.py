@@ -267,6 +267,25 @@ def test_a_preemption_is_decided_again_with_shares_before_and_after():
     assert in_flight.unblock[-1].sentence == "the end of t2"
 
 
+def test_a_decision_shows_the_guarantee_by_which_it_was_taken():
+    """A configuration that came in the deciding step raised it before; the old one would look like an unlawful preemption."""
+    cluster = Cluster(queue("prod"), queue("test"))
+    for number in range(4):
+        cluster.ask(f"t{number}", "root.test")
+    cluster.ask("p1", "root.prod")
+    cluster.step(40_000)
+    root = QueueSpec(
+        name="root", parent=True, queues=(queue("prod", guaranteed=4000), queue("test"))
+    )
+    before = copy(cluster.engine)
+    cluster.step(5_000, v.ConfigurationApplied(configuration=YunikornSpec(root=root)))
+    step = cluster.steps[-1]
+    event = next(one for one in step.events if isinstance(one, v.PreemptionDecided))
+    found = explain_decision(before, step, event.seq)
+    assert found.identical
+    assert {one.queue: one.guaranteed for one in found.shares}["root.prod"] == 4000
+
+
 def test_a_plan_does_not_look_behind_the_end_of_a_pause():
     """An ask with room, of a paused application, would not run at once; one of another application would."""
     cluster = Cluster(queue("batch", application_unschedasks_backoff="2"), capacity=4000)
