@@ -38,7 +38,7 @@ from evsched.core.kueue.turns import turns
 from evsched.core.kueue.waiting import Waiting, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from evsched.core.state import State
     from evsched.core.step import Step
@@ -97,7 +97,7 @@ class Run:
         """Run exactly one cycle over all trees, whoever was looked at before."""
         asks, held = self.state.asks, self.waiting.held
         heads: list[Ask] = []
-        for path in self._paths():
+        for path in self._by_order(self.waiting.queues):
             if self._is_open(path):
                 waiting = (asks[place[3]] for place in self.waiting.queues[path])
                 heads += islice((ask for ask in waiting if ask.local_queue not in held), 1)
@@ -135,9 +135,9 @@ class Run:
             unfinished=unfinished,
         )
 
-    def _paths(self) -> list[str]:
+    def _by_order(self, paths: Iterable[str]) -> list[str]:
         queues = self.state.queues
-        return sorted(self.waiting.queues, key=lambda path: queues[path].order)
+        return sorted(paths, key=lambda path: queues[path].order)
 
     def _trees(self) -> list[tuple[Quota, list[str]]]:
         """Return the trees that have something to do, with their queues in which somebody waits."""
@@ -148,13 +148,12 @@ class Run:
                 quota = quota_in(state.queues[state.asks[name].queue])
                 if quota is not None:
                     busy[quota.top.path] = None
-        found: dict[Quota, list[str]] = {}
-        for path in self._paths():
-            if self._is_open(path):
-                top = quota_of(state.queues[path]).top
-                if top.path in busy:
-                    found.setdefault(top, []).append(path)
-        return sorted(found.items(), key=lambda item: item[0].order)
+        found = []
+        for top in self._by_order(path for path in busy if path in self.waiting.trees):
+            paths = [path for path in self.waiting.trees[top] if self._is_open(path)]
+            if paths:
+                found.append((quota_of(state.queues[top]), self._by_order(paths)))
+        return found
 
     def _is_open(self, path: str) -> bool:
         """Tell whether a ClusterQueue admits: it is in the configuration and not on hold."""

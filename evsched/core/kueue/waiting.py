@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
+from evsched.core.kueue.model import quota_in
 from evsched.core.kueue.stopping import held_local_queues
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Waiting:
     Attributes:
         queues: Path of a ClusterQueue to the places of its asks, sorted; queues in which nobody
             waits are not there.
+        trees: Path of the top of a cohort tree to the paths of its ClusterQueues that are in
+            ``queues``.
         held: LocalQueues on hold; asks that came through them are not considered.
         new: Ids of asks that no cycle may have seen yet; those that one has seen, or that are gone,
             may still be there.
@@ -36,10 +39,12 @@ class Waiting:
     def __init__(self, state: State) -> None:
         """Build the index from the asks that wait."""
         self.queues: dict[str, list[Place]] = {}
+        self.trees: dict[str, dict[str, None]] = {}
+        self._all = state.queues
         self.new: dict[str, None] = {}
         self.held = held_local_queues(state)
         for ask in state.asks.values():
-            self.queues.setdefault(ask.queue, []).append(place_of(ask))
+            self._places(ask.queue).append(place_of(ask))
             if ask.id not in state.tried:
                 self.new[ask.id] = None
         for places in self.queues.values():
@@ -47,7 +52,7 @@ class Waiting:
 
     def asked(self, ask: Ask) -> None:
         """An ask started to wait."""
-        insort(self.queues.setdefault(ask.queue, []), place_of(ask))
+        insort(self._places(ask.queue), place_of(ask))
         self.new[ask.id] = None
 
     def unasked(self, ask: Ask) -> None:
@@ -56,4 +61,17 @@ class Waiting:
         del places[bisect_left(places, place_of(ask))]
         if not places:
             del self.queues[ask.queue]
+            self.trees[self._top(ask.queue)].pop(ask.queue)
         self.new.pop(ask.id, None)
+
+    def _places(self, path: str) -> list[Place]:
+        places = self.queues.get(path)
+        if places is None:
+            places = self.queues[path] = []
+            self.trees.setdefault(self._top(path), {})[path] = None
+        return places
+
+    def _top(self, path: str) -> str:
+        """Return the path of the top of a queue's tree; a draining queue is a tree of its own."""
+        quota = quota_in(self._all[path])
+        return path if quota is None else quota.top.path
