@@ -10,14 +10,23 @@ Frames come from a leader and are believed only through the chain. Proposals com
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 import msgspec
 
 from events.bounds import MAX_ID, MAX_PROPOSAL_BYTES, MAX_SOURCE, RAW_KEPT, id_problem, printable
 from events.errors import ProposalTooLarge
-from events.frame import UNREADABLE, FrameHeader, NestedTooDeep, decode_input, encode_event
+from events.frame import (
+    UNREADABLE,
+    FrameHeader,
+    NestedTooDeep,
+    decode_input,
+    encode_event,
+    proposal_in,
+)
 from events.vocabulary import AnyInput, Proposal
 
 SPEC_VERSION = "1.0"
@@ -27,6 +36,10 @@ PROPOSAL_TYPE = "evsched.proposal."
 
 Headers = tuple[tuple[str, bytes], ...]
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_URI_LETTERS = "/?@!$&'()*+,;=%"
+
 
 class InboxRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One record of an inbox as it is written.
@@ -34,7 +47,7 @@ class InboxRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         data: JSON of the input, or whatever a producer put there.
         id: The proposal's id (``ce_id``).
-        source: Who proposes (``ce_source``).
+        source: Who proposes, a URI reference (``ce_source``).
         type: The input's type (``ce_type`` without its prefix), for those who browse the topic.
     """
 
@@ -66,11 +79,28 @@ def proposal_headers(record: InboxRecord, partition: int, time: int | None = Non
     """Return the headers of a proposal's record; ``time`` is the producer's own, milliseconds, and only informs."""
     return _headers(
         id=record.id,
-        source=record.source or "/evsched/unnamed",
+        source=uri_reference(record.source) or "/evsched/unnamed",
         type=PROPOSAL_TYPE + (record.type or "Unknown"),
         subject=str(partition),
         time=None if time is None else rfc3339(time),
     )
+
+
+def uri_reference(text: str) -> str:
+    """Return a producer's name as the URI reference that CloudEvents wants in ``source`` (RFC 3986).
+
+    What is one already stays as it is. Letters that none may hold are escaped, so that a name such
+    as ``my tool`` is told from others and is still readable. An empty name stays empty.
+    """
+    scheme = _SCHEME.match(text)
+    start = scheme.end() if scheme is not None else 0
+    body, mark, fragment = _NO_ESCAPE.sub("%25", text[start:]).partition("#")
+    first, slash, rest = body.partition("/")
+    # Before the first slash a colon would end a scheme, so a name of ours may not have it there.
+    safe = _URI_LETTERS + ":"
+    parts = ((first, safe if start else _URI_LETTERS), (rest, safe), (fragment, safe))
+    first, rest, fragment = (quote(part, safe=kept, errors="replace") for part, kept in parts)
+    return text[:start] + first + slash + rest + mark + fragment
 
 
 def _headers(**attributes: str | None) -> Headers:
@@ -84,10 +114,15 @@ def _headers(**attributes: str | None) -> Headers:
 def proposals(inputs: Iterable[AnyInput], source: str = "") -> tuple[InboxRecord, ...]:
     """Return the records that propose these inputs; each input's ``proposal`` is its id.
 
+    Args:
+        inputs: As the log will hold them, without a ``seq``.
+        source: The program that proposes; made a URI reference where it is none.
+
     Raises:
         ProposalTooLarge: One has more than `MAX_PROPOSAL_BYTES`.
     """
     records = []
+    source = uri_reference(source)
     for proposed in inputs:
         data = encode_event(proposed)
         if len(data) > MAX_PROPOSAL_BYTES:
@@ -120,7 +155,7 @@ def read_proposal(record: InboxRecord, position: int) -> Proposal:
     """
     source = record.source[:MAX_SOURCE]
     problem, proposed = _input(record)
-    name = (proposed.proposal if proposed is not None else "") or record.id
+    name = (proposed.proposal if proposed is not None else _id_of(record.data)) or record.id
     if proposed is not None and (wrong := id_problem(name)):
         problem, proposed = f"proposal: {wrong}", None
     if proposed is not None:
@@ -155,9 +190,12 @@ def _input(record: InboxRecord) -> tuple[str, AnyInput | None]:
         return f"proposal: cannot be brought up to date: {type(error).__name__}: {error}"[
             :RAW_KEPT
         ], None
-    if proposed.seq or proposed.cause or proposed.due is not None:
-        return "proposal: sets seq, cause or due, which only the scheduler gives", None
     return "", proposed
+
+
+def _id_of(data: bytes) -> str:
+    """Return the id in the body of a proposal that was refused; empty where it cannot be read."""
+    return proposal_in(data) if len(data) <= MAX_PROPOSAL_BYTES else ""
 
 
 def _beginning(data: bytes) -> str:

@@ -19,6 +19,7 @@ import msgspec
 
 from events.bounds import FRAME_DEPTH, MAX_DEPTH, Count, Moment, too_deep
 from events.configuration import Spec
+from events.unknown_fields import LOG_ONLY, unknown_field
 from events.upcasters import UPCASTERS, upcast
 from events.vocabulary import AnyEvent, AnyInput, InboxAttached, LeaderStarted
 
@@ -77,6 +78,12 @@ class _Kind(msgspec.Struct, frozen=True, gc=False):
     input: _Kind | None = None
 
 
+class _Named(msgspec.Struct, frozen=True, gc=False):
+    """The id of a proposal, and nothing else of it."""
+
+    proposal: str = ""
+
+
 class FrameOutline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A frame whose events this release may not know: what the rules of the chain need, and their types."""
 
@@ -119,6 +126,7 @@ _outline_decoder = msgspec.json.Decoder(FrameOutline)
 _kind_decoder = msgspec.json.Decoder(_Kind)
 _header_decoder = msgspec.json.Decoder(FrameHeader)
 _event_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_named_decoder = msgspec.json.Decoder(_Named)
 _input_decoder: msgspec.json.Decoder[AnyInput] = msgspec.json.Decoder(AnyInput)
 
 
@@ -176,10 +184,29 @@ def decode_event(data: bytes | str) -> AnyEvent:
 
 
 def decode_input(data: bytes | str) -> AnyInput:
-    """Return the input in this JSON, brought up to date by the upcasters; raise one of `UNREADABLE` when there is none."""
+    """Return the input in this JSON, brought up to date by the upcasters; raise one of `UNREADABLE` when there is none.
+
+    A proposal is read more strictly than what a log holds: a field that no input has is refused,
+    and so are ``seq``, ``cause`` and ``due``, which only the scheduler gives.
+    """
     _must_be_shallow(data, MAX_DEPTH)
     found: AnyInput = _upcasting(_input_decoder, data, AnyInput)
+    document = upcast(msgspec.json.decode(data, type=dict))
+    if any(name in document for name in LOG_ONLY):
+        raise msgspec.ValidationError("sets seq, cause or due, which only the scheduler gives")
+    problem = unknown_field(type(found), document)
+    if problem:
+        raise msgspec.ValidationError(problem)
     return found
+
+
+def proposal_in(data: bytes) -> str:
+    """Return the id that a proposal names itself, however wrong the rest of it is; empty: none that can be read."""
+    try:
+        _must_be_shallow(data, MAX_DEPTH)
+        return _named_decoder.decode(data).proposal
+    except UNREADABLE:
+        return ""
 
 
 def _must_be_shallow(data: bytes | str, most: int) -> None:

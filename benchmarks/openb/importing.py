@@ -29,7 +29,7 @@ from evsched.config import from_mapping
 from evsched.config.document import read_value
 from evsched.service.surroundings import SystemClock
 
-SOURCE = "benchmarks.openb"
+SOURCE = "/benchmarks/openb"
 BATCH = 500
 
 

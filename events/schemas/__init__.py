@@ -13,9 +13,13 @@ import msgspec
 
 from events.bounds import FRAME_DEPTH, MAX_DEPTH, MAX_FRAME_BYTES, MAX_PROPOSAL_BYTES
 from events.frame import Frame
+from events.unknown_fields import LOG_ONLY
 from events.vocabulary import AnyEvent, AnyInput
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+VERSION = 2
+"""Raised with the first release whose schemas differ from the last one's; 0.1.0 had 1, without saying so."""
 
 
 def schemas() -> dict[str, bytes]:
@@ -31,14 +35,34 @@ def schemas() -> dict[str, bytes]:
         bounds = f"At most {deep} objects and lists within each other."
         if size:
             bounds = f"At most {size} bytes. {bounds}"
+        made_of = msgspec.json.schema(root)
+        if root is AnyInput:
+            made_of = _as_proposed(made_of)
         document = tidied(
-            {"$schema": DIALECT, "title": name, "$comment": bounds, **msgspec.json.schema(root)}
+            {
+                "$schema": DIALECT,
+                "$id": f"urn:evsched:schema:{name}:{VERSION}",
+                "title": name,
+                "version": VERSION,
+                "$comment": bounds,
+                **made_of,
+            }
         )
         made[f"{name}.json"] = (
             msgspec.json.format(msgspec.json.encode(document, order="deterministic"), indent=2)
             + b"\n"
         )
     return made
+
+
+def _as_proposed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of inputs as a proposal may have them: closed, without what the log alone gives."""
+    for definition in schema["$defs"].values():
+        if "properties" in definition:
+            definition["additionalProperties"] = False
+            for name in LOG_ONLY:
+                definition["properties"].pop(name, None)
+    return schema
 
 
 def tidied(part: Any) -> Any:

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from events.configuration import Configuration
 from events.vocabulary import ConfigurationApplied
-from evsched.cli.answers import DONE, NO, CommandError, emit, paper, refused, say, tell
+from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, paper, refused, say, tell
 from evsched.cli.cells import counted
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
@@ -81,7 +81,7 @@ async def diff(
     where: Where = HERE,
     json: Json = False,
 ) -> int:
-    """Say what a configuration would do; exits 1 when it does something, or would be refused.
+    """Say what a configuration would do; exits 0 when nothing, 1 when something, 2 when it would be refused.
 
     With one file: what it would do to the cluster as it is now, by the log. Queues that come, go
     and change, timers that start and end, what runs above a new maximum, who could not be bound any
@@ -124,6 +124,8 @@ async def diff(
                 tell(sentence)
     if not sentences:
         say("no difference")
+    if any(one.refused is not None for one in found):
+        return MISUSE
     return NO if sentences else DONE
 
 
@@ -178,7 +180,7 @@ async def apply(
         configuration=found[0],
         document=loaded.text if len(loaded.text) <= MAX_DOCUMENT else "",
     )
-    ((position, answer),) = await propose(where, [proposed], "evsched config apply", wait=wait)
+    ((position, answer),) = await propose(where, [proposed], "/evsched/config/apply", wait=wait)
     if json:
         emit(
             {"proposal": proposed.proposal, "position": position}

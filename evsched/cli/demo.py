@@ -143,7 +143,7 @@ class Story:
     async def _happen(self, inputs: list[AnyInput]) -> None:
         """Propose these and let the leader take a step now."""
         if inputs:
-            await self._streams.inbox.propose(inputs, "evsched demo")
+            await self._streams.inbox.propose(inputs, "/evsched/demo")
         assert self._leader is not None
         assert self._leader.stdin is not None
         self._leader.stdin.write(f"{self._now}\n".encode())

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from events.streams import Streams
 from events.vocabulary import AnyInput
-from evsched.cli.answers import say
+from evsched.cli.answers import CommandError, say
 from evsched.cli.logs import Where, streams_of
 from evsched.service.proposing import send, send_and_wait
 
@@ -28,10 +29,28 @@ async def propose(
         wait: Whether to wait until a leader has answered all of them.
     """
     async with streams_of(where, create=True) as streams:
+        await _must_be_there(where, streams)
         if not wait:
             return [(position, "") for position in await send(streams, inputs, source)]
         with remark(REMARK_S, UNANSWERED) as heard:
             return await send_and_wait(streams, inputs, source, heard)
+
+
+async def _must_be_there(where: Where, streams: Streams) -> None:
+    """Refuse a cluster partition of a file that no leader has begun: a proposal would wait there for ever.
+
+    Partition 0 is every file's first one, so it may be proposed to before `run` begins it. Topics
+    of a broker say themselves how many there are, and are asked when the proposal is sent.
+
+    Raises:
+        CommandError: There is no such cluster partition.
+    """
+    if where.partition == 0 or not where.url.startswith("sqlite:") or await streams.log.end():
+        return
+    raise CommandError(
+        f"--partition: found {where.partition}, expected a cluster partition that has begun"
+        f" (`evsched run --partitions {where.partition + 1}` begins it)"
+    )
 
 
 @contextmanager

@@ -96,7 +96,7 @@ async def adopt(
     """
     _known(version)
     proposed = RulesAdopted(rules=version, proposal=f"rules:{uuid4().hex}")
-    ((_, answer),) = await propose(where, [proposed], "evsched rules", wait=True)
+    ((_, answer),) = await propose(where, [proposed], "/evsched/rules", wait=True)
     if json:
         emit({"proposal": proposed.proposal, "rules": version, "answer": answer})
     elif answer == ACCEPTED:

@@ -25,7 +25,7 @@ async def submit(
     /,
     *,
     where: Where = HERE,
-    source: str = "evsched submit",
+    source: str = "/evsched/submit",
     wait: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
 ) -> int:
@@ -44,7 +44,7 @@ async def submit(
     Args:
         file: JSON lines.
         where: Which log.
-        source: Who proposes, for the log.
+        source: Who proposes, for the log: a URI reference; other letters are escaped.
         wait: Wait until a leader has answered all of them; exits 1 when it refused any.
         json: One document a proposal: its id, position, and with --wait the answer.
     """

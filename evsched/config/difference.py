@@ -115,9 +115,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         for timer in self.timers:
             yield f"queue {timer.queue}: quota enforcement {timer.action}: {timer.reason}"
         for above in self.above:
-            used, maximum = (
-                format_amount(above.resource, amount) for amount in (above.used, above.maximum)
-            )
+            # Kueue counts a resource by flavor; its unit is that of the resource.
+            unit = above.resource.rpartition("/")[2]
+            used, maximum = (format_amount(unit, amount) for amount in (above.used, above.maximum))
             yield f"queue {above.queue}: uses {above.resource} {used}, above its maximum {maximum}"
         together: dict[tuple[str, str], list[str]] = {}
         for held in self.held_up:

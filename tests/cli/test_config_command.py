@@ -64,6 +64,23 @@ def test_a_difference_is_one_of_meaning(queues, capsys):
     assert run(["config", "diff", queues("a.yaml", 4), queues("b.yaml", "1")]) == 2
 
 
+def test_a_configuration_that_would_be_refused_is_no_mere_difference(tmp_path, queues, capsys):
+    """0 nothing, 1 something, 2 it cannot be applied: by its file alone, or by the cluster as it is."""
+    log = str(tmp_path / "demo.db")
+    assert run(["demo", "--keep", log, "--json"]) == 0
+    path = tmp_path / "kueue.yaml"
+    path.write_text(
+        "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {name: a}\n"
+        "spec: {namespaceSelector: {}}\n"
+    )
+    capsys.readouterr()
+    assert run(["config", "diff", str(path), "--log", log]) == 2
+    assert "it would be refused" in capsys.readouterr().out
+    assert run(["config", "diff", "--json", str(path), "--log", log]) == 2
+    assert json.loads(capsys.readouterr().out)["refused"]
+    assert run(["config", "diff", queues("a.yaml", 4), queues("b.yaml", "1")]) == 2
+
+
 def test_what_it_would_do_to_the_cluster_as_it_is(tmp_path, capsys):
     """With one file the log says what is there: what runs above a maximum that is lowered, and which timer begins."""
     log = str(tmp_path / "demo.db")

@@ -108,6 +108,9 @@ def test_a_broken_line_sends_nothing_and_is_numbered(url, lines, capsys):
     """Everything is read before the first proposal is sent."""
     assert run(["submit", lines(NODE, {"type": "NodeRegistered", "node": 7})]) == 2
     assert "inputs.jsonl:2: " in capsys.readouterr().err
+    assert run(["submit", lines(NODE, ASK | {"aplication": "x"})]) == 2
+    said = capsys.readouterr().err
+    assert "inputs.jsonl:2: found the unknown field 'aplication', expected 'application'" in said
     assert run(["submit", lines("{")]) == 2
     assert run(["submit", "missing.jsonl"]) == 2
     capsys.readouterr()

@@ -104,6 +104,16 @@ MISTAKES = {
         "ask nope.yaml: No such file",
     ),
     "proposals that are none": (["submit", "text.jsonl", "--log", "demo.db"], 2, "text.jsonl:1: "),
+    "a proposal to a cluster partition that is not there": (
+        ["submit", str(KUEUE.parent / "pods.jsonl"), "--partition", "2", "--log", "demo.db"],
+        2,
+        "--partition: found 2, expected a cluster partition that has begun",
+    ),
+    "a configuration for a cluster partition that is not there": (
+        ["config", "apply", QUEUES, "--partition", "2", "--log", "demo.db"],
+        2,
+        "(`evsched run --partitions 3` begins it)",
+    ),
     "an audit without a read model": (
         ["audit", "who-preempted", "--log", "demo.db"],
         2,

@@ -213,6 +213,8 @@ def test_kueue_manifests():
         ),
     )
     assert found.above == (Above(queue="team", resource="default/cpu", used=8000, maximum=6000),)
+    said = [*found.sentences()]
+    assert "queue team: uses default/cpu 8, above its maximum 6" in said
     assert found.held_up == (
         HeldUp(
             ask="w",

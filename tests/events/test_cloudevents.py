@@ -1,5 +1,7 @@
 """The wire form: CloudEvents headers as the Kafka binding has them, and an inbox that nothing can poison."""
 
+import re
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -14,8 +16,9 @@ from events.cloudevents import (
     read_proposal,
     record_of_message,
     rfc3339,
+    uri_reference,
 )
-from events.frame import FrameHeader, decode_input, encode_event
+from events.frame import FrameHeader, decode_event, decode_input, encode_event
 from events.vocabulary import AskSubmitted, InputRejected, NodeRegistered, NodeRemoved, Proposal
 from tests.examples import examples
 
@@ -208,9 +211,111 @@ def test_nothing_that_looks_like_an_input_makes_reading_fail(
         assert proposal.problem
 
 
-def test_unknown_fields_are_no_problem() -> None:
-    """A newer producer may say more than this version understands."""
-    assert read(b'{"type":"NodeRemoved","node":"n","new":1}').input == NodeRemoved(node="n")
+UNKNOWN = {
+    "a slip of the pen, and what was meant": (
+        b'{"type":"AskSubmitted","ask":"a","aplication":"x"}',
+        "found the unknown field 'aplication', expected 'application'",
+    ),
+    "nothing that is near": (
+        b'{"type":"NodeRemoved","node":"n","wxyz":1}',
+        "found the unknown field 'wxyz', expected one of type, proposal, node",
+    ),
+    "in an element of a list": (
+        b'{"type":"AskSubmitted","ask":"a","podsets":[{"name":"p","resources":{},"resource":{}}]}',
+        "found the unknown field 'resource' at `$.podsets[0]`, expected 'resources'",
+    ),
+    "deep in a configuration": (
+        CONFIGURATION % b'"queues":[{"name":"a","maxumum":{"vcore":1}}]',
+        "'maxumum' at `$.configuration.root.queues[0]`, expected 'maximum'",
+    ),
+    "in the value of a mapping": (
+        (
+            b'{"type":"ConfigurationApplied","configuration":{"format":"kueue","cluster_queues":'
+            b'[{"name":"c","groups":[{"resources":["cpu"],"flavors":[{"flavor":"f","quotas":'
+            b'{"cpu":{"nominal":1,"borowing_limit":2}}}]}]}]}}'
+        ),
+        "'borowing_limit'",
+    ),
+    "a seq, be it 0": (b'{"type":"NodeRemoved","node":"n","seq":0}', "sets seq, cause or due"),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_a_field_that_no_proposal_has_is_refused(case: str) -> None:
+    """It would pass for a default in silence; the refusal names it, its place and what is near."""
+    data, said = UNKNOWN[case]
+    proposal = read(data, id="p")
+    assert proposal.input is None
+    assert said in proposal.problem
+
+
+def test_keys_that_are_free_are_no_unknown_fields() -> None:
+    """Resources, labels and tags are called as their owners like, those of the log included."""
+    data = b'{"type":"NodeRegistered","node":"n","capacity":{"seq":1},"labels":{"due":"no"}}'
+    assert read(data).input == NodeRegistered(node="n", capacity={"seq": 1}, labels={"due": "no"})
+
+
+def test_an_event_of_a_log_may_hold_what_its_reader_does_not_know() -> None:
+    """A newer leader may say more than this version understands (record 4)."""
+    data = b'{"type":"NodeRemoved","seq":1,"node":"n","new":1}'
+    assert decode_event(data) == NodeRemoved(seq=1, node="n")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"type":"NodeRemoved","proposal":"mine"}',
+        b'{"type":"NodeRemoved","node":"n","proposal":"mine","seq":4}',
+        b'{"type":"Unheard","proposal":"mine"}',
+        b'{"type":"NodeRemoved","node":7,"proposal":"mine"}',
+        b'{"type":"NodeRemoved","node":"n","nodes":1,"proposal":"mine"}',
+    ],
+)
+def test_a_refused_proposal_keeps_the_id_in_its_body(data: bytes) -> None:
+    """Its producer waits for an answer to that id, whatever else is wrong, with a header or not."""
+    assert read(data).id == "mine"
+    assert read(data, id="outer").id == "mine"
+
+
+def test_a_refused_proposal_without_an_id_takes_that_of_its_header() -> None:
+    """Where the body is no JSON, or its id is no text, the header is all there is."""
+    for data in (b"{", b"[]", b'{"proposal":7}', b""):
+        assert read(data, id="outer").id == "outer"
+
+
+SOURCES = {
+    "/evsched/submit": "/evsched/submit",
+    "urn:x:agent-7": "urn:x:agent-7",
+    "https://host:80/a?b=c#d": "https://host:80/a?b=c#d",
+    "my tool": "my%20tool",
+    "tool: mine": "tool:%20mine",
+    "my tool: one": "my%20tool%3A%20one",
+    "100%": "100%25",
+    "a%20b": "a%20b",
+    "a#b#c": "a#b%23c",
+    "käse": "k%C3%A4se",
+    "a[0]": "a%5B0%5D",
+    "\ud800": "?",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_is_a_uri_reference(name: str) -> None:
+    """What is one stays, anything else is escaped, and escaping again changes nothing."""
+    assert uri_reference(name) == SOURCES[name]
+    assert uri_reference(SOURCES[name]) == SOURCES[name]
+
+
+@given(st.text(max_size=100))
+def test_any_name_becomes_a_uri_reference(name: str) -> None:
+    """Only letters of RFC 3986 are left, on every adapter the same, and the header has it as well."""
+    (record,) = proposals([NodeRemoved(node="n")], name)
+    assert re.fullmatch(r"([A-Za-z0-9\-._~:/?@!$&'()*+,;=#]|%[0-9A-Fa-f]{2})*", record.source)
+    assert dict(proposal_headers(record, 0))["ce_source"].decode() in {
+        record.source,
+        "/evsched/unnamed",
+    }
 
 
 def test_the_id_in_the_input_wins_over_the_header() -> None:

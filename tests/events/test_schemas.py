@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import msgspec
+
 import events.schemas
-from events.schemas import schemas
+from events.schemas import VERSION, schemas
 from events.vocabulary import AnyEvent, AnyInput
 
 FOLDER = Path(events.schemas.__file__).parent
@@ -25,3 +27,27 @@ def test_every_event_type_is_described() -> None:
     assert decisions
     for name in decisions:
         assert f'"{name}": {{' not in made["proposal.json"].decode()
+
+
+def test_the_schema_of_proposals_describes_what_is_accepted() -> None:
+    """No field that the log alone gives, and no field that is not named: both are refused."""
+    made = msgspec.json.decode(schemas()["proposal.json"])
+    for name, definition in made["$defs"].items():
+        if "properties" in definition:
+            assert definition["additionalProperties"] is False, name
+    for kind in AnyInput.__args__:
+        fields = set(made["$defs"][kind.__name__]["properties"])
+        assert fields == {"type", *kind.__struct_fields__} - {"seq", "cause", "due"}
+    # What an event of a log holds is open, as readers ignore what a newer leader added.
+    event = msgspec.json.decode(schemas()["event.json"])["$defs"]["NodeRemoved"]
+    assert "additionalProperties" not in event
+    assert "seq" in event["properties"]
+
+
+def test_every_schema_says_which_one_it_is() -> None:
+    """A name that is the same everywhere, and a version."""
+    for file, content in schemas().items():
+        made = msgspec.json.decode(content)
+        name = file.removesuffix(".json")
+        assert made["$id"] == f"urn:evsched:schema:{name}:{made['version']}"
+        assert made["version"] == VERSION
