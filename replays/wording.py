@@ -141,6 +141,10 @@ def _limit(facts: Facts) -> str:
     return f"Queue {facts['queue']}: {shown[0]} {name} requested, {shown[1]} used or promised{whom}, its limit is {shown[2]}."
 
 
+def _requested(facts: Facts) -> str:
+    return f"{amount(facts['resource'], facts['requested'])} {facts['resource']}"
+
+
 def _of(whom: str) -> str:
     return f" of {whom}" if whom else ""
 
@@ -248,6 +252,10 @@ CAUSES: dict[str, Callable[[Facts], str]] = {
         "is before it (application.sort.policy stateaware)."
     ),
     "no-node": _no_node,
+    "too-large": lambda facts: (
+        f"No node is large enough: the largest has {amount(facts['resource'], facts['largest'])} "
+        f"{facts['resource']}, {_requested(facts)} requested."
+    ),
     "no-nodes": lambda _: "There are no nodes.",
     "node-unknown": lambda facts: f"Node {facts['node']} is not registered.",
     "failed": lambda facts: facts["reason"],
@@ -284,6 +292,7 @@ REMEDIES: dict[str, Callable[[Facts], str]] = {
         if facts["resource"]
         else f"the end of an application{_of(facts['whom'])} in {facts['queue']}, or more maxapplications"
     ),
+    "too-large": lambda facts: f"a node with {_requested(facts)}, or a smaller request",
     "behind": lambda facts: (
         f"the first allocation or the end of application {facts['application']}"
     ),

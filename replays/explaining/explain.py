@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from evsched.core.engine import Engine
     from evsched.core.state import State
-    from evsched.core.workloads import Ask
+    from evsched.core.workloads import Ask, Node
 
 NODES_SHOWN = 5
 """How many nodes that almost fit are named."""
@@ -129,13 +129,18 @@ def levels(state: State, ask: Ask) -> list[Level]:
     return found
 
 
+def _allowed(state: State, ask: Ask) -> list[Node]:
+    """Return the nodes on which an ask may run."""
+    if ask.required_node is None:
+        return list(state.nodes.values())
+    return [state.nodes[ask.required_node]] if ask.required_node in state.nodes else []
+
+
 def near_nodes(state: State, ask: Ask) -> list[NearNode]:
     """Return the nodes that fit or come nearest, the nearest first: fewest types short, then the least share missing."""
     pairs = state.types.shapes[ask.shape].pairs
     ranked = []
-    for node in state.nodes.values():
-        if ask.required_node is not None and node.name != ask.required_node:
-            continue
+    for node in _allowed(state, ask):
         lacking = {
             index: amount - node.available(index, ask.id)
             for index, amount in pairs
@@ -264,13 +269,18 @@ def _held(
         if code in codes:
             yield cause(codes[code]["queue"], code, **codes[code])
     if "no-node" in codes or "required-node" in codes:
-        yield _no_node(ask, nodes)
+        yield _no_node(state, ask, nodes)
 
 
-def _no_node(ask: Ask, nodes: list[NearNode]) -> Note:
+def _no_node(state: State, ask: Ask, nodes: list[NearNode]) -> Note:
     if not nodes:
         code = "no-nodes" if ask.required_node is None else "node-unknown"
         return cause(ask.id, code, node=ask.required_node)
+    for index, amount in state.types.shapes[ask.shape].pairs:
+        largest = max(node.capacity[index] for node in _allowed(state, ask))
+        if largest < amount:
+            name = state.types.names[index]
+            return cause(ask.id, "too-large", resource=name, requested=amount, largest=largest)
     near = nodes[0]
     return cause(
         near.node, "no-node", node=near.node, lacking=near.lacking, reserved_for=near.reserved_for
@@ -291,7 +301,7 @@ def _changes(state: State, found: Explanation, causes: list[Note]) -> Iterable[N
             case "queue-maximum":
                 missing = facts["used"] + facts["promised"] + facts["requested"] - facts["limit"]
                 yield remedy(one.subject, "queue-maximum", missing=missing, **facts)
-            case "limit" | "behind":
+            case "limit" | "behind" | "too-large":
                 yield remedy(one.subject, one.code, **facts)
             case "no-node" if facts["lacking"]:
                 yield remedy(one.subject, "node-room", **facts)

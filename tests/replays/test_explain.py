@@ -226,7 +226,7 @@ def test_a_limit_and_an_order_that_hold_an_ask_are_named():
     )
     cluster.ask("b1", "root.a", application="z", user="bob", vcore=9000)
     behind = explain_ask(cluster.engine, "b1")
-    assert [one.code for one in behind.causes] == ["behind", "no-node"]
+    assert [one.code for one in behind.causes] == ["behind", "too-large"]
 
 
 def test_a_preemption_is_decided_again_with_shares_before_and_after():
@@ -265,6 +265,16 @@ def test_a_preemption_is_decided_again_with_shares_before_and_after():
     assert in_flight.status == "in flight"
     assert in_flight.summary == "It preempts on n1 and waits for t2 to leave."
     assert in_flight.unblock[-1].sentence == "the end of t2"
+
+
+def test_an_ask_that_no_node_can_ever_hold_is_told_so():
+    """It is not that a node lacks room now: the largest one is too small."""
+    cluster = Cluster(queue("a"), capacity=10_000)
+    cluster.ask("a1", "root.a")
+    cluster.ask("a2", "root.a", vcore=20_000)
+    found = explain_ask(cluster.engine, "a2")
+    assert found.summary == "No node is large enough: the largest has 10 vcore, 20 vcore requested."
+    assert sentences(found.unblock)[0] == "a node with 20 vcore, or a smaller request"
 
 
 def test_a_decision_shows_the_guarantee_by_which_it_was_taken():
