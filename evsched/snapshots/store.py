@@ -111,7 +111,7 @@ def unpack(path: Path) -> tuple[Header, bytes]:
     line, _, packed = body.partition(b"\n")
     try:
         header = msgspec.json.decode(line, type=Header)
-        state = _decompressed(path, packed)
+        state = unpacked(packed)
     except (msgspec.MsgspecError, zstandard.ZstdError, UnicodeDecodeError, MemoryError) as error:
         raise SnapshotDamaged(path, str(error) or type(error).__name__) from error
     if (header.format, header.core) != (FORMAT, snapshot.VERSION):
@@ -138,12 +138,16 @@ def _read(path: Path) -> bytes:
         return file.read()
 
 
-def _decompressed(path: Path, packed: bytes) -> bytes:
-    """Return the bytes of the state, which must say before it is unpacked how large it is."""
+def unpacked(packed: bytes) -> bytes:
+    """Return the bytes of a packed state, which must say before it is unpacked how large it is.
+
+    Raises:
+        zstandard.ZstdError: It does not, or says more than `LARGEST_STATE`, or is damaged.
+    """
     size = zstandard.frame_content_size(packed)
     if not 0 <= size <= LARGEST_STATE:
         claim = "an unknown number of" if size < 0 else size
-        raise SnapshotDamaged(path, f"claims {claim} bytes, expected {LARGEST_STATE} at most")
+        raise zstandard.ZstdError(f"claims {claim} bytes, expected {LARGEST_STATE} at most")
     return zstandard.ZstdDecompressor().decompress(packed, max_output_size=LARGEST_STATE)
 
 

@@ -27,8 +27,8 @@ BATCH = 6
 DECIDES_AGAIN_S = 5.0
 """How long after a majority of the brokers is back decisions may take to go on."""
 NOTICED_S = 5.0
-"""How long brokers may take to notice that one of them stands still: the session of the broker (3 s),
-after the election of a controller (2 s) where it was that."""
+"""How long brokers may take to notice that one of them is gone or stands still: the session of the
+broker (3 s), after the election of a controller (2 s) where it was that."""
 AWAY_S = 20.0
 SETTLED_MS = 300
 """What was under way when a broker or a leader was stopped is over after this."""
@@ -178,14 +178,14 @@ async def stage(brokers, kafka_topic_name, tmp_path):
 
 
 async def test_the_broker_of_the_log_is_killed(stage):
-    """Decisions go on within 5 s, as two brokers are a majority."""
+    """Two brokers are a majority: decisions go on within 5 s of when they may have noticed."""
     number = await stage.log_leader()
     at = now_ms()
     await asyncio.to_thread(stage.three.brokers[number].kill)
     took = await stage.goes_on(at + SETTLED_MS) + SETTLED_MS / 1000
     await asyncio.to_thread(stage.three.start, number)
     print(f"decides again {took:.1f} s after")
-    assert took < DECIDES_AGAIN_S
+    assert took < NOTICED_S + DECIDES_AGAIN_S
 
 
 @pytest.mark.brokers
