@@ -40,6 +40,8 @@ class Story:
         self._wanted = kills
         self._random = Random(seed)
         self._store = MemoryStore()
+        # The log names its inbox, so two runs of a story must have the same one.
+        self._store.inbox_id = f"story-{seed}"
         self._outside = Streams(MemoryLog(self._store), MemoryInbox(self._store))
         self._processes = []
         self._clock = VirtualClock()
