@@ -39,7 +39,7 @@ from events.vocabulary import (
 from evsched.core.engine import Engine
 from evsched.core.kueue.model import quota_of
 from evsched.core.kueue.search import Searcher
-from evsched.core.kueue.trial import Trial
+from evsched.core.kueue.trial import QuotaOverlay
 from replays.scenarios.kueue import parts_of, requirements
 from replays.scenarios.scenario import Scenario, parse_scenario
 from replays.scenarios.staging import Staging
@@ -199,7 +199,7 @@ def search(engine: Engine) -> list[str]:
     (ask,) = state.asks.values()
     queue = quota_of(state.queues[ask.queue])
     parts = parts_of(state, ask)
-    trial = Trial()
+    trial = QuotaOverlay()
     request, contested = requirements(state, trial, queue, parts or [])
     targets = Searcher(state).search(trial, ask, queue, request or {}, contested)
     return sorted(target.allocation.id for target in targets)

@@ -239,9 +239,8 @@ def test_only_a_family_itself_asks_which_one_is_in_force() -> None:
 
 
 SHARED_NAMES = {
-    "Amount", "Answer", "Assignment", "Change", "Changed", "ConfigurationError", "Difference",
-    "Document", "Found", "Group", "Kind", "Line", "Moment", "Node", "Outcome", "Part", "Place",
-    "Plan", "Prepared", "Report", "Rows", "Seconds", "Snapshots", "Step", "Term",
+    "Amount", "Answer", "Changed", "ConfigurationError", "Difference", "Document", "Kind",
+    "Moment", "Node", "Report", "Rows", "Seconds", "Snapshots", "Step", "Term",
 }  # fmt: skip
 """Names of types that are still defined more than once; none may be added."""
 

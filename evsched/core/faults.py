@@ -6,7 +6,9 @@ from typing import Literal
 
 UNKNOWN = "?"
 
-Kind = Literal["input", "ask", "timer", "cycle", "allocation", "checkpoint", "suspension", "frame"]
+FaultKind = Literal[
+    "input", "ask", "timer", "cycle", "allocation", "checkpoint", "suspension", "frame"
+]
 """What raised: taking an input; deciding on an ask; a timer; else the part of the step, or making a frame of it."""
 
 
@@ -22,11 +24,11 @@ class StepFailed(Exception):
         reason: Class and message of what was raised.
     """
 
-    def __init__(self, kind: Kind, subject: str, part: Kind, error: Exception) -> None:
+    def __init__(self, kind: FaultKind, subject: str, part: FaultKind, error: Exception) -> None:
         """Wrap what was raised."""
-        self.kind: Kind = kind
+        self.kind: FaultKind = kind
         self.subject = subject
-        self.part: Kind = part
+        self.part: FaultKind = part
         self.place = place_of(error)
         self.reason = f"{type(error).__name__}: {error}"
         super().__init__(f"{kind} {subject}: {self.reason} ({self.place})")

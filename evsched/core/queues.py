@@ -140,7 +140,7 @@ class Queue:
         """Return the path for people who debug."""
         return f"Queue({self.path})"
 
-    def widen(self, width: int) -> None:
+    def grow_vectors(self, width: int) -> None:
         """Make room for ``width`` resource types."""
         for vector in (self.usage, self.pending, self.preempting, self.claimed):
             vector.extend([0] * (width - len(vector)))

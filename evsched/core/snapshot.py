@@ -75,7 +75,7 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
         state.types.type_index(name)
     for amounts in _amounts_decoder.decode(found.shapes):
         state.types.number(_shape_decoder.decode(amounts))
-    state.widen()
+    state.grow_vectors()
     _restore_nodes(state, found.nodes)
     _restore_work(state, found)
     trees.arrange(state, kept.added)

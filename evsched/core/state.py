@@ -140,16 +140,16 @@ class State:
             self.types.forget()
         shape = self.types.shape(resources)
         if len(self.types.names) != self.width:
-            self.widen()
+            self.grow_vectors()
         return shape
 
-    def widen(self) -> None:
+    def grow_vectors(self) -> None:
         """Make room for the resource types that were added."""
         self.width = len(self.types.names)
         grow = self.width
-        self.root.widen(grow)
+        self.root.grow_vectors(grow)
         for queue in self.queues.values():
-            queue.widen(grow)
+            queue.grow_vectors(grow)
         vectors = [self.total]
         vectors.extend(application.usage for application in self.applications.values())
         for node in self.nodes.values():
@@ -166,8 +166,8 @@ class State:
         upper.children[queue.name] = queue
         self.queues[queue.path] = queue
         if len(self.types.names) != self.width:
-            self.widen()
-        queue.widen(self.width)
+            self.grow_vectors()
+        queue.grow_vectors(self.width)
 
     # ------------------------------------------------------------------------------------ proposals
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from events.vocabulary import AnyEvent, Event
-    from evsched.core.faults import Kind
+    from evsched.core.faults import FaultKind
     from evsched.core.state import State
 
 E = TypeVar("E", bound="Event")
@@ -75,11 +75,11 @@ class Step:
         self.tracer = tracer
         self._apply = apply
         self.events: list[AnyEvent] = []
-        self.part: Kind = "input"
+        self.part: FaultKind = "input"
         self.subject = ""
         self.ask = ""
 
-    def begin(self, part: Kind, subject: str = "") -> None:
+    def begin(self, part: FaultKind, subject: str = "") -> None:
         """Note what the engine turns to, for the message should it fail."""
         self.part, self.subject, self.ask = part, subject, ""
 

@@ -41,7 +41,7 @@ def install(state: State, configuration: Configuration) -> None:
     state.configuration = configuration
     state.root, state.queues, state.local_queues = tree
     state.index = None
-    state.widen()
+    state.grow_vectors()
     for path, parent in tuple(state.dynamic.items()):
         if path in state.queues:
             del state.dynamic[path]

@@ -16,7 +16,7 @@ from msgspec import Struct
 from evsched.core.kueue import shares
 from evsched.core.kueue.model import Quota, quota_in, quota_of
 from evsched.core.kueue.stopping import held_local_queues
-from evsched.core.kueue.trial import Trial
+from evsched.core.kueue.trial import QuotaOverlay
 from evsched.core.kueue.waiting import place_of
 from replays.explaining.notebook import Note, Notebook, cause, remedy
 
@@ -171,7 +171,7 @@ def levels(state: State, ask: Ask) -> list[QuotaLevel]:
 
 
 def _climb(queue: Quota, index: int, named: tuple[str, str], amount: int) -> list[QuotaLevel]:
-    trial, found = Trial(), []
+    trial, found = QuotaOverlay(), []
     for node in reversed(queue.down):
         used, quota, limit = (
             node.usage.get(index, 0),
@@ -246,7 +246,7 @@ def _considered(notes: list[Note]) -> list[FlavorLook]:
 # ------------------------------------------------------------------------------------------- shares
 
 
-def fair_shares(state: State, concerned: Iterable[Quota], trial: Trial) -> list[FairShare]:
+def fair_shares(state: State, concerned: Iterable[Quota], trial: QuotaOverlay) -> list[FairShare]:
     """Return the shares along the paths of some ClusterQueues and of who borrows beside them, largest first; none without them.
 
     Before: as the state is. After: as the trial is.
@@ -273,7 +273,7 @@ def fair_shares(state: State, concerned: Iterable[Quota], trial: Trial) -> list[
     return sorted(found, key=lambda one: (-one.before, one.queue))
 
 
-def running(state: State, queue: Quota, outcome: Mapping[str, Any] | None) -> Trial:
+def running(state: State, queue: Quota, outcome: Mapping[str, Any] | None) -> QuotaOverlay:
     """Return a trial in which a workload runs and its victims are gone.
 
     Args:
@@ -281,7 +281,7 @@ def running(state: State, queue: Quota, outcome: Mapping[str, Any] | None) -> Tr
         queue: Its ClusterQueue.
         outcome: What a cycle noted of it (`OUTCOMES`); None: no cycle looked at it.
     """
-    trial = Trial()
+    trial = QuotaOverlay()
     if outcome is None:
         return trial
     for allocation in (state.allocations[name] for name in outcome["victims"]):
@@ -302,7 +302,7 @@ def before_and_after(
         victims: Their ids; those that are gone already are left out.
         usage: What the ask will use, by flavor and resource, as the cycle noted it.
     """
-    trial = Trial()
+    trial = QuotaOverlay()
     touched: dict[Quota, None] = {}
     queue = None if ask is None else quota_in(state.queues[ask.queue])
     if queue is not None:

@@ -11,10 +11,10 @@ from events import vocabulary as v
 from evsched.core.kueue.admission import Run, bound, decide
 from evsched.core.kueue.cycle import Nominee
 from evsched.core.kueue.family import KueueFamily
-from evsched.core.kueue.flavors import PREEMPT, Assignment
+from evsched.core.kueue.flavors import PREEMPT, FlavorAssignment
 from evsched.core.kueue.model import quota_in
 from evsched.core.kueue.search import Searcher
-from evsched.core.kueue.trial import Trial
+from evsched.core.kueue.trial import QuotaOverlay
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evsched.core.step import Step
     from evsched.core.workloads import Ask
 
-Part = tuple[dict[str, int], dict[str, str], "tuple[str, ...] | None"]
+FlavoredPart = tuple[dict[str, int], dict[str, str], "tuple[str, ...] | None"]
 """Of one podset: amounts, flavors, and the resources that need preemption (None: those that do not fit now)."""
 
 
@@ -72,13 +72,13 @@ def search_all(step: Step) -> list[list[str]]:
     return order
 
 
-def search_one(step: Step, ask: Ask, parts: list[Part]) -> bool:
+def search_one(step: Step, ask: Ask, parts: list[FlavoredPart]) -> bool:
     """Admit one ask if nothing is in its way, else search victims and write them; tell whether it got on."""
     state = step.state
     queue = quota_in(state.queues[ask.queue])
     if queue is None:
         return False
-    trial = Trial()
+    trial = QuotaOverlay()
     request, contested = requirements(state, trial, queue, parts)
     if request is None:
         return False
@@ -92,12 +92,14 @@ def search_one(step: Step, ask: Ask, parts: list[Part]) -> bool:
         if contested and ask.failed != reason:
             step.emit(v.PreemptionFailed, cause=ask.seq, ask=ask.id, reason=reason)
         return False
-    decide(step, Nominee(ask, queue, Assignment(PREEMPT, 0, (), request, contested, ""), targets))
+    decide(
+        step, Nominee(ask, queue, FlavorAssignment(PREEMPT, 0, (), request, contested, ""), targets)
+    )
     return True
 
 
 def requirements(
-    state: State, trial: Trial, queue: Quota, parts: Iterable[Part]
+    state: State, trial: QuotaOverlay, queue: Quota, parts: Iterable[FlavoredPart]
 ) -> tuple[dict[int, int] | None, tuple[int, ...]]:
     """Return what has to fit by type index, and the contested types; None when an amount has no quota anywhere."""
     index_of = state.types.index
@@ -122,7 +124,7 @@ def requirements(
     return request, tuple(named)
 
 
-def parts_of(state: State, ask: Ask) -> list[Part] | None:
+def parts_of(state: State, ask: Ask) -> list[FlavoredPart] | None:
     """Return the parts of an ask whose flavors are all given; None when some are open."""
     if ask.podsets:
         return (

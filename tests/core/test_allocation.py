@@ -18,7 +18,7 @@ from evsched.core.workloads import Allocation
 from evsched.core.yunikorn import waiting
 from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.maxima import first_exceeded
-from evsched.core.yunikorn.standing import Bin, Standing
+from evsched.core.yunikorn.order_nodes import DemandBucket, QueueNode
 from evsched.core.yunikorn.waiting import WaitingOrder
 from tests.core import naive_allocation as naive
 from tests.examples import examples
@@ -266,9 +266,9 @@ def test_how_often_marks_are_swept_changes_no_decision(seed):
         assert swept.state.digest() == kept.state.digest()
 
 
-def bins_of(standing: Standing) -> list[Bin]:
-    """Return the bins of a leaf."""
-    return [bin_ for here in standing.bins.values() for bin_ in here.values()]
+def buckets_of(queue_node: QueueNode) -> list[DemandBucket]:
+    """Return the buckets of a leaf."""
+    return [bucket for here in queue_node.buckets.values() for bucket in here.values()]
 
 
 def summary(order: WaitingOrder) -> dict[str, object]:
@@ -277,27 +277,29 @@ def summary(order: WaitingOrder) -> dict[str, object]:
         path: (
             {
                 (demand.shape.index, demand.required): count
-                for demand, count in standing.demands.items()
+                for demand, count in queue_node.demands.items()
             },
-            standing.levels,
-            sorted(standing.lines),
-            standing.bin_count,
+            queue_node.levels,
+            sorted(queue_node.app_nodes),
+            queue_node.bucket_count,
             sorted(
-                (bin_.demand.shape.index, str(bin_.peers), bin_.groups)
-                for bin_ in bins_of(standing)
+                (bucket.demand.shape.index, str(bucket.peers), bucket.groups)
+                for bucket in buckets_of(queue_node)
             ),
         )
-        for path, standing in order.standings.items()
-        if standing.demands
+        for path, queue_node in order.queue_nodes.items()
+        if queue_node.demands
     }
     watched = {
-        str(key): sorted(group.line.application.id for group in one.watched)
+        str(key): sorted(group.app_node.application.id for group in one.watched)
         for key, one in order.demands.items()
     }
-    lines = {name: (line.open, line.paused) for name, line in sorted(order.lines.items())}
+    app_nodes = {
+        name: (app_node.open, app_node.paused) for name, app_node in sorted(order.app_nodes.items())
+    }
     return {
         "queues": queues,
-        "lines": lines,
+        "app_nodes": app_nodes,
         "demands": sorted(map(str, order.demands)),
         "watched": watched,
     }

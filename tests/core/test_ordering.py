@@ -12,6 +12,7 @@ from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.queues import Application, Queue
 from evsched.core.resources import ResourceTypes
 from evsched.core.workloads import Ask
+from evsched.core.yunikorn.order_nodes import QueueNode, shift
 from evsched.core.yunikorn.ordering import (
     MAX_PRIORITY,
     MIN_PRIORITY,
@@ -23,7 +24,6 @@ from evsched.core.yunikorn.ordering import (
     shown_priority,
 )
 from evsched.core.yunikorn.settings import resolve
-from evsched.core.yunikorn.standing import Standing, shift
 from evsched.core.yunikorn.tree import build
 
 large = st.integers(1, 2**63 - 1)
@@ -200,17 +200,17 @@ def test_current_priority_follows_its_asks(changes, fences):
         queue.settings = resolve(
             {"priority.policy": policy, "priority.offset": "2"}, queues[0].settings, leaf=queue.leaf
         )
-    standings = {queue: Standing(queue, None, ()) for queue in queues}
+    queue_nodes = {queue: QueueNode(queue, None, ()) for queue in queues}
     for queue in queues[1:]:
-        standings[queue].parent = standings[queue.parent]
+        queue_nodes[queue].parent = queue_nodes[queue.parent]
     waiting: dict[Queue, list[int]] = {queue: [] for queue in queues if queue.leaf}
     for which, priority, leaves in changes:
         queue = list(waiting)[which % len(waiting)]
         if leaves and waiting[queue]:
-            shift(standings[queue], waiting[queue].pop(), None)
+            shift(queue_nodes[queue], waiting[queue].pop(), None)
         else:
             waiting[queue].append(priority)
-            shift(standings[queue], None, priority)
+            shift(queue_nodes[queue], None, priority)
 
     def highest(queue: Queue) -> int | None:
         inside = waiting[queue] if queue.leaf else [
@@ -218,6 +218,6 @@ def test_current_priority_follows_its_asks(changes, fences):
         ]  # fmt: skip
         return max(inside, default=None)
 
-    assert {queue.path: standings[queue].highest for queue in queues} == {
+    assert {queue.path: queue_nodes[queue].highest for queue in queues} == {
         queue.path: highest(queue) for queue in queues
     }

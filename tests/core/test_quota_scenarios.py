@@ -15,7 +15,7 @@ def enforce(path):
     """Run a scenario; return its decisions about quotas, and for every plan the state, queue, target and victims."""
     plans = []
 
-    class Kept(quota_plan.Plan):
+    class Kept(quota_plan.QuotaPlan):
         def __init__(self, state, queue, target):
             super().__init__(state, queue, target)
             data = snapshot.encode(state)
@@ -28,7 +28,7 @@ def enforce(path):
                 )
             )
 
-    with mock.patch.object(quota_plan, "Plan", Kept):
+    with mock.patch.object(quota_plan, "QuotaPlan", Kept):
         document = Simulation(read_scenario(path)).run()
     return [
         one for one in document["decisions"] if one["type"].startswith("QuotaPreemption")

@@ -328,8 +328,8 @@ def test_plans_are_lawful_minimal_and_leave_nobody_who_could_help(found):
     state = cluster.engine.state
     where = state.queues[path]
     target = over(where, state.types.limits(maximum))
-    state.widen()
-    plan = quota_plan.Plan(state, where, target)
+    state.grow_vectors()
+    plan = quota_plan.QuotaPlan(state, where, target)
     names = [one.id for one in plan.victims()]
     judge(state, where, target, names)
     assert plan.unmet() == {
@@ -348,11 +348,11 @@ def test_columns_choose_like_plain_loops(found):
     state = cluster.engine.state
     where = state.queues[path]
     target = over(where, state.types.limits(maximum))
-    state.widen()
+    state.grow_vectors()
 
     def chosen(few, fronts):
         with mock.patch.multiple(quota_victims, FEW=few, MOST_FRONTS=fronts):
-            return [one.id for one in quota_plan.Plan(state, where, target).victims()]
+            return [one.id for one in quota_plan.QuotaPlan(state, where, target).victims()]
 
     plain = chosen(48, 64)
     assert chosen(0, 64) == plain

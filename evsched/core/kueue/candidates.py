@@ -37,7 +37,7 @@ def entry_of(allocation: Allocation) -> Entry:
     return (allocation.priority, -allocation.bound, allocation.uid, allocation.id, allocation)
 
 
-class Group:
+class WorkloadGroup:
     """Workloads of one queue that use the same types.
 
     Attributes:
@@ -53,9 +53,9 @@ class Group:
         self.staying: list[Entry] = []
         self.leaving: list[Entry] = []
 
-    def without(self, gone: Container[str]) -> Group:
+    def without(self, gone: Container[str]) -> WorkloadGroup:
         """Return a copy in which the workloads with these ids are missing."""
-        rest = Group(self.types)
+        rest = WorkloadGroup(self.types)
         rest.staying = [entry for entry in self.staying if entry[3] not in gone]
         rest.leaving = [entry for entry in self.leaving if entry[3] not in gone]
         return rest
@@ -70,7 +70,7 @@ class Candidates:
         self._index = state.types.index
         self._queues = state.queues
         self._types: dict[int, frozenset[int]] = {}
-        self._groups: dict[Quota, dict[frozenset[int], Group]] = {}
+        self._groups: dict[Quota, dict[frozenset[int], WorkloadGroup]] = {}
         for allocation in state.allocations.values():
             group = self._group(allocation)
             if group is not None:
@@ -82,7 +82,7 @@ class Candidates:
                 group.staying.sort()
                 group.leaving.sort()
 
-    def groups(self, queue: Quota) -> list[Group]:
+    def groups(self, queue: Quota) -> list[WorkloadGroup]:
         """Return the groups of a ClusterQueue, in the order in which they came about."""
         found = self._groups.get(queue)
         return list(found.values()) if found is not None else []
@@ -108,7 +108,7 @@ class Candidates:
         self.removed(allocation)
         self.added(allocation)
 
-    def _group(self, allocation: Allocation) -> Group | None:
+    def _group(self, allocation: Allocation) -> WorkloadGroup | None:
         quota = quota_in(self._queues[allocation.queue])
         if quota is None:
             return None  # its queue is no longer in the configuration and has no quota to give back
@@ -119,14 +119,14 @@ class Candidates:
         groups = self._groups.setdefault(quota, {})
         group = groups.get(types)
         if group is None:
-            group = groups[types] = Group(types)
+            group = groups[types] = WorkloadGroup(types)
         return group
 
     def _types_of(self, shape: Shape) -> frozenset[int]:
         return frozenset(self._index[name] for name in shape.resources if name in self._index)
 
 
-def _take_out(group: Group, entry: Entry) -> None:
+def _take_out(group: WorkloadGroup, entry: Entry) -> None:
     for entries in (group.staying, group.leaving):
         # Ids are unique, so the comparison never reaches the workload at the end.
         place = bisect_left(entries, entry)

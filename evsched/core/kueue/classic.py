@@ -20,20 +20,20 @@ from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evsched.core.kueue.messages import IN_CLUSTER_QUEUE, RECLAMATION, WHILE_BORROWING
-from evsched.core.kueue.wanted import MANY, Target, Wanted, minimise, put_back
+from evsched.core.kueue.wanted import MANY, PreemptionRequest, Target, minimise, put_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evsched.core.kueue.candidates import Entry, Group
+    from evsched.core.kueue.candidates import Entry, WorkloadGroup
     from evsched.core.kueue.model import Quota
-    from evsched.core.kueue.trial import Trial
+    from evsched.core.kueue.trial import QuotaOverlay
 
 
 class Source(NamedTuple):
     """One group of another queue's workloads, and the cohort in which that queue and the ask's meet."""
 
-    group: Group
+    group: WorkloadGroup
     queue: Quota
     meeting: Quota
 
@@ -43,10 +43,10 @@ class Sources(NamedTuple):
 
     advantaged: list[Source]
     plain: list[Source]
-    own: list[Group]
+    own: list[WorkloadGroup]
 
 
-def search(trial: Trial, wanted: Wanted) -> list[Target]:
+def search(trial: QuotaOverlay, wanted: PreemptionRequest) -> list[Target]:
     """Return the victims that make room for a request, in the order in which they were chosen; none when none do.
 
     The trial is left as it was.
@@ -63,7 +63,7 @@ def search(trial: Trial, wanted: Wanted) -> list[Target]:
     return []
 
 
-def attempts(trial: Trial, wanted: Wanted, sources: Sources) -> tuple[bool, ...]:
+def attempts(trial: QuotaOverlay, wanted: PreemptionRequest, sources: Sources) -> tuple[bool, ...]:
     """Return whether borrowing is allowed in the first and in the second attempt."""
     if not sources.advantaged and not sources.plain:
         return (True,)
@@ -78,7 +78,7 @@ def attempts(trial: Trial, wanted: Wanted, sources: Sources) -> tuple[bool, ...]
 # --------------------------------------------------------------------------------------- candidates
 
 
-def collect(trial: Trial, wanted: Wanted) -> Sources:
+def collect(trial: QuotaOverlay, wanted: PreemptionRequest) -> Sources:
     """Find the groups that hold at least one usable candidate."""
     own = [
         group
@@ -111,7 +111,7 @@ def collect(trial: Trial, wanted: Wanted) -> Sources:
     return sources
 
 
-def _plain_helps(trial: Trial, wanted: Wanted, own: list[Group]) -> bool:
+def _plain_helps(trial: QuotaOverlay, wanted: PreemptionRequest, own: list[WorkloadGroup]) -> bool:
     """Tell whether a plain candidate can be of any use; most asks of a full tree are answered by this alone.
 
     Under ``borrowWithinCohort: Never`` plain candidates are usable without borrowing alone. The
@@ -128,14 +128,14 @@ def _plain_helps(trial: Trial, wanted: Wanted, own: list[Group]) -> bool:
     )
 
 
-def _at_nominal(trial: Trial, wanted: Wanted) -> bool:
+def _at_nominal(trial: QuotaOverlay, wanted: PreemptionRequest) -> bool:
     """Tell whether the ask's queue uses all of its nominal quota of something contested."""
     usage, nominal = trial.usage(wanted.queue), wanted.queue.nominal
     return any(usage.get(index, 0) >= nominal.get(index, 0) for index in wanted.contested)
 
 
 def _meeting(
-    trial: Trial, cohort: Quota, advantage: dict[Quota, bool], contested: tuple[int, ...]
+    trial: QuotaOverlay, cohort: Quota, advantage: dict[Quota, bool], contested: tuple[int, ...]
 ) -> Quota | None:
     """Return the lowest cohort above both queues; None when a cohort below it is within its quota, which spares all in it."""
     node: Quota | None = cohort
@@ -150,7 +150,7 @@ def _first(entries: list[Entry], limit: int | None) -> bool:
     return bool(entries) and (limit is None or entries[0][0] < limit)
 
 
-def _advantages(trial: Trial, wanted: Wanted) -> dict[Quota, bool]:
+def _advantages(trial: QuotaOverlay, wanted: PreemptionRequest) -> dict[Quota, bool]:
     """Return, for every cohort above the ask's queue, whether candidates that are found there are advantaged."""
     found: dict[Quota, bool] = {}
     rest, advantage = dict(wanted.request), False
@@ -168,7 +168,9 @@ def _advantages(trial: Trial, wanted: Wanted) -> dict[Quota, bool]:
 # ------------------------------------------------------------------------------------------ attempt
 
 
-def _attempt(trial: Trial, wanted: Wanted, sources: Sources, *, borrowing: bool) -> list[Target]:
+def _attempt(
+    trial: QuotaOverlay, wanted: PreemptionRequest, sources: Sources, *, borrowing: bool
+) -> list[Target]:
     """Take candidates until the request fits; return them, gone from the trial, or nothing with the trial as it was."""
     targets: list[Target] = []
     queue, request = wanted.queue, wanted.request
@@ -185,7 +187,9 @@ def _attempt(trial: Trial, wanted: Wanted, sources: Sources, *, borrowing: bool)
     return []
 
 
-def _walk(trial: Trial, wanted: Wanted, sources: Sources, *, borrowing: bool) -> Iterator[Target]:
+def _walk(
+    trial: QuotaOverlay, wanted: PreemptionRequest, sources: Sources, *, borrowing: bool
+) -> Iterator[Target]:
     """Yield the candidates of an attempt in their order; each must be gone from the trial before the next is asked for."""
     plain = [] if borrowing and wanted.spec.borrow_within_cohort == "Never" else sources.plain
     limit = wanted.reclaim_limit
@@ -214,7 +218,9 @@ class _Part:
         return source.group.leaving if self.leaving else source.group.staying
 
 
-def _merge(trial: Trial, wanted: Wanted, sources: list[Source], part: _Part) -> Iterator[Target]:
+def _merge(
+    trial: QuotaOverlay, wanted: PreemptionRequest, sources: list[Source], part: _Part
+) -> Iterator[Target]:
     """Yield the candidates of other queues, smallest first, as long as their queues are above their quotas."""
     limit, contested = part.limit, wanted.contested
     heap = []
@@ -238,7 +244,9 @@ def _merge(trial: Trial, wanted: Wanted, sources: list[Source], part: _Part) -> 
             heappop(heap)
 
 
-def _own(wanted: Wanted, groups: list[Group], *, leaving: bool) -> Iterator[Target]:
+def _own(
+    wanted: PreemptionRequest, groups: list[WorkloadGroup], *, leaving: bool
+) -> Iterator[Target]:
     """Yield the candidates of the ask's own queue, smallest first."""
     if len(groups) == 1:
         merged = wanted.own_entries(groups[0].leaving if leaving else groups[0].staying)
@@ -254,7 +262,7 @@ def _own(wanted: Wanted, groups: list[Group], *, leaving: bool) -> Iterator[Targ
         yield wanted.target(entry, wanted.queue, IN_CLUSTER_QUEUE)
 
 
-def _still_above(trial: Trial, source: Source, contested: tuple[int, ...]) -> bool:
+def _still_above(trial: QuotaOverlay, source: Source, contested: tuple[int, ...]) -> bool:
     """Tell whether a queue and every cohort below the meeting point are above their quota of something contested."""
     node: Quota | None = source.queue
     while node is not None and node is not source.meeting:
@@ -264,14 +272,19 @@ def _still_above(trial: Trial, source: Source, contested: tuple[int, ...]) -> bo
     return True
 
 
-def _reason(wanted: Wanted, entry: Entry, *, advantaged: bool) -> str:
+def _reason(wanted: PreemptionRequest, entry: Entry, *, advantaged: bool) -> str:
     if advantaged or wanted.spec.borrow_within_cohort == "Never" or entry[0] >= wanted.borrow_limit:
         return RECLAMATION
     return WHILE_BORROWING
 
 
 def _enough(
-    trial: Trial, wanted: Wanted, sources: Sources, targets: list[Target], *, borrowing: bool
+    trial: QuotaOverlay,
+    wanted: PreemptionRequest,
+    sources: Sources,
+    targets: list[Target],
+    *,
+    borrowing: bool,
 ) -> bool:
     """Tell whether the request could fit once every queue gave all it can; False ends a search that cannot succeed.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from evsched.core.kueue.candidates import Entry
     from evsched.core.kueue.model import Quota
-    from evsched.core.kueue.trial import Trial
+    from evsched.core.kueue.trial import QuotaOverlay
 
 NOTHING = -1
 """Less than every share."""
@@ -86,7 +86,7 @@ class Cursor:
 class Contest:
     """The queues that still have candidates, by level of the tree."""
 
-    def __init__(self, trial: Trial, own: Quota, cursors: dict[Quota, Cursor]) -> None:
+    def __init__(self, trial: QuotaOverlay, own: Quota, cursors: dict[Quota, Cursor]) -> None:
         """Start with the candidates of these queues; ``own`` is the queue of the ask."""
         self._trial = trial
         self._own = own

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from evsched.core.kueue.flavors import FIT, NO_FIT, PREEMPT, Assigner, Assignment, PodSetWish
+from evsched.core.kueue.flavors import FIT, NO_FIT, PREEMPT, Assigner, FlavorAssignment, PodSetWish
 from evsched.core.kueue.model import quota_in, quota_of
-from evsched.core.kueue.trial import Trial
+from evsched.core.kueue.trial import QuotaOverlay
 from evsched.core.kueue.wanted import Target, put_back
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Nominee:
     __slots__ = ("ask", "assignment", "outcome", "queue", "targets")
 
     def __init__(
-        self, ask: Ask, queue: Quota, assignment: Assignment, targets: list[Target]
+        self, ask: Ask, queue: Quota, assignment: FlavorAssignment, targets: list[Target]
     ) -> None:
         """Nominate an ask."""
         self.ask = ask
@@ -77,10 +77,10 @@ class Cycle:
         """Start with the state as it is."""
         self._state = state
         self._searcher = searcher
-        self._trial = Trial()
+        self._trial = QuotaOverlay()
         # The same picture, with the victims of all who were handled gone. Kept beside the other one,
         # so that a nominee pays for its own victims and not for those of everybody before it.
-        self._after = Trial()
+        self._after = QuotaOverlay()
         self.order: list[Nominee] = []
 
     # ----------------------------------------------------------------------------------- nomination
@@ -137,11 +137,11 @@ class Cycle:
 
     def _assign(
         self,
-        trial: Trial,
+        trial: QuotaOverlay,
         ask: Ask,
         queue: Quota,
         keep: Sequence[Mapping[str, str]] | None = None,
-    ) -> tuple[Assignment, list[Target]]:
+    ) -> tuple[FlavorAssignment, list[Target]]:
         resources = self._state.types.shapes[ask.shape].resources
         assigner = Assigner(self._searcher, trial, ask, queue)
         assignment = assigner.assign(wishes(ask, resources, keep))
@@ -235,6 +235,6 @@ class Cycle:
         return fits
 
     @property
-    def trial(self) -> Trial:
+    def trial(self) -> QuotaOverlay:
         """The tree with all that this cycle has decided so far."""
         return self._trial

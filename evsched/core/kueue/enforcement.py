@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evsched.core.kueue.model import quota_in
-from evsched.core.kueue.trial import Trial
+from evsched.core.kueue.trial import QuotaOverlay
 from evsched.core.quota import enforcement as quota
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def excess_of(state: State, queue: Queue) -> dict[int, int]:
     own = quota_in(queue)
     if own is None:
         return {}
-    trial = Trial()
+    trial = QuotaOverlay()
     for other in state.root.leaves():
         quota = quota_in(other)
         if quota is not None and quota.top is own.top:

@@ -14,17 +14,17 @@ from evsched.core.kueue import tracing
 from evsched.core.kueue.contest import Contest, Cursor
 from evsched.core.kueue.messages import FAIR_SHARING, IN_CLUSTER_QUEUE, RECLAMATION
 from evsched.core.kueue.shares import order_of, share_of
-from evsched.core.kueue.wanted import MANY, Target, Wanted, minimise, put_back
+from evsched.core.kueue.wanted import MANY, PreemptionRequest, Target, minimise, put_back
 
 if TYPE_CHECKING:
     from evsched.core.kueue.candidates import Entry
     from evsched.core.kueue.model import Quota
-    from evsched.core.kueue.trial import Trial
+    from evsched.core.kueue.trial import QuotaOverlay
 
 FINAL = "LessThanOrEqualToFinalShare"
 
 
-def search(trial: Trial, wanted: Wanted) -> list[Target]:
+def search(trial: QuotaOverlay, wanted: PreemptionRequest) -> list[Target]:
     """Return the victims that make room for a request, in the order in which they were chosen; none when none do.
 
     The trial is left as it was.
@@ -48,7 +48,7 @@ def search(trial: Trial, wanted: Wanted) -> list[Target]:
     return targets if found else []
 
 
-def collect(trial: Trial, wanted: Wanted) -> dict[Quota, Cursor]:
+def collect(trial: QuotaOverlay, wanted: PreemptionRequest) -> dict[Quota, Cursor]:
     """Return the candidates of the ask's queue and of all queues of its tree that are above nominal on something contested."""
     found: dict[Quota, Cursor] = {}
     own_staying: list[Entry] = []
@@ -87,7 +87,7 @@ class _Run:
         hopeless: Taking everything would not be enough.
     """
 
-    def __init__(self, trial: Trial, wanted: Wanted) -> None:
+    def __init__(self, trial: QuotaOverlay, wanted: PreemptionRequest) -> None:
         self.trial = trial
         self.wanted = wanted
         self.targets: list[Target] = []

@@ -29,7 +29,7 @@ GRACE_MS = 30_000
 ATTEMPTS = 5
 """How often its eviction is requested."""
 
-Prepared = tuple["quota.Before", "list[Queue]"]
+_Prepared = tuple["quota.Before", "list[Queue]"]
 """What counted for quota timers before a configuration, and the queues that an exit may leave empty."""
 
 
@@ -90,12 +90,12 @@ class KueueFamily:
             return _namespace_problem(state, proposed)
         return None
 
-    def prepare(self, state: State, event: v.AnyInput) -> Prepared:
+    def prepare(self, state: State, event: v.AnyInput) -> _Prepared:
         """Keep the quotas and delays that a new configuration replaces, and the queues that an exit may leave empty."""
         rules = quota.before(state) if isinstance(event, v.ConfigurationApplied) else {}
         return rules, empty_queues.leaves_that_may_go(state, event)
 
-    def follow(self, step: Step, event: v.AnyInput, prepared: Prepared | None) -> None:
+    def follow(self, step: Step, event: v.AnyInput, prepared: _Prepared | None) -> None:
         """Take an application in, start and cancel quota timers, drain queues that are stopped, remove queues that are done."""
         # Before the first manifests, or after another format, nothing was in force.
         rules, leaving = prepared if prepared is not None else ({}, [])

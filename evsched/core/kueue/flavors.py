@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from events.configuration import ClusterQueueSpec
     from evsched.core.kueue.model import FlavorGroup, Quota
     from evsched.core.kueue.search import Searcher
-    from evsched.core.kueue.trial import Trial
+    from evsched.core.kueue.trial import QuotaOverlay
     from evsched.core.kueue.wanted import Target
     from evsched.core.workloads import Ask
 
@@ -31,7 +31,7 @@ class Rank(NamedTuple):
     level: int
 
 
-class Assignment(NamedTuple):
+class FlavorAssignment(NamedTuple):
     """The flavors of one ask.
 
     Attributes:
@@ -82,7 +82,13 @@ class Assigner:
     """Assigns the flavors of one ask."""
 
     def __init__(
-        self, searcher: Searcher, trial: Trial, ask: Ask, queue: Quota, *, searches: bool = True
+        self,
+        searcher: Searcher,
+        trial: QuotaOverlay,
+        ask: Ask,
+        queue: Quota,
+        *,
+        searches: bool = True,
     ) -> None:
         """Look at an ask in its ClusterQueue; the trial is left as it is.
 
@@ -106,24 +112,24 @@ class Assigner:
         self.mode = FIT
         self._searched: dict[tuple[int, int], list[Target]] = {}
 
-    def assign(self, podsets: tuple[PodSetWish, ...]) -> Assignment:
+    def assign(self, podsets: tuple[PodSetWish, ...]) -> FlavorAssignment:
         """Return the best flavors for all podsets; the second podset sees what the first one takes."""
         flavors: list[dict[str, str]] = []
         reason = ""
         for podset in podsets:
             found = self._podset(podset)
             if isinstance(found, str):
-                return Assignment(NO_FIT, self.level, tuple(flavors), self.usage, (), found)
+                return FlavorAssignment(NO_FIT, self.level, tuple(flavors), self.usage, (), found)
             flavors.append(found)
         if self.contested:
             reason = "not enough unused quota for " + ", ".join(
                 self._named(index) for index in self.contested
             )
-        return Assignment(
+        return FlavorAssignment(
             self.mode, self.level, tuple(flavors), self.usage, tuple(self.contested), reason
         )
 
-    def targets(self, assignment: Assignment) -> list[Target]:
+    def targets(self, assignment: FlavorAssignment) -> list[Target]:
         """Return the victims for all that an assignment uses; none when none help or none may be taken.
 
         An ask for one (flavor, resource) was searched for when that flavor was tried: the question

@@ -8,13 +8,13 @@ from events.configuration import ClusterQueueSpec, KueueSpec
 from evsched.core.kueue import classic, fair, tracing
 from evsched.core.kueue.candidates import Candidates
 from evsched.core.kueue.index import candidates_of
-from evsched.core.kueue.wanted import Target, Wanted
+from evsched.core.kueue.wanted import PreemptionRequest, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from evsched.core.kueue.model import Quota
-    from evsched.core.kueue.trial import Trial
+    from evsched.core.kueue.trial import QuotaOverlay
     from evsched.core.state import State
     from evsched.core.step import Tracer
     from evsched.core.workloads import Ask
@@ -43,7 +43,7 @@ class Searcher:
 
     def search(
         self,
-        trial: Trial,
+        trial: QuotaOverlay,
         ask: Ask,
         queue: Quota,
         request: Mapping[int, int],
@@ -73,7 +73,7 @@ class Searcher:
         self.consider()
         self.work += sum(len(queue.top.borrowers.get(index, ())) for index in contested)
         amounts = tuple(request.items())
-        wanted = Wanted(
+        wanted = PreemptionRequest(
             ask,
             queue,
             amounts,

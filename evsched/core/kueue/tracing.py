@@ -12,12 +12,12 @@ from evsched.core.kueue.shares import status
 if TYPE_CHECKING:
     from evsched.core.kueue.candidates import Entry
     from evsched.core.kueue.model import Quota
-    from evsched.core.kueue.trial import Trial
-    from evsched.core.kueue.wanted import Wanted
+    from evsched.core.kueue.trial import QuotaOverlay
+    from evsched.core.kueue.wanted import PreemptionRequest
     from evsched.core.step import Tracer
 
 
-def note_spared(trial: Trial, wanted: Wanted, tracer: Tracer) -> None:
+def note_spared(trial: QuotaOverlay, wanted: PreemptionRequest, tracer: Tracer) -> None:
     """Tell which limit keeps the request out, and of every workload of the tree why it is no candidate, or that it is one."""
     for index, amount in wanted.request:
         if amount > trial.available(wanted.queue, index):
@@ -40,7 +40,7 @@ def note_spared(trial: Trial, wanted: Wanted, tracer: Tracer) -> None:
                 tracer.note(entry[3], code, ask=wanted.ask.id, queue=queue.path, priority=entry[0])
 
 
-def _queue_spared(trial: Trial, wanted: Wanted, queue: Quota) -> str | None:
+def _queue_spared(trial: QuotaOverlay, wanted: PreemptionRequest, queue: Quota) -> str | None:
     if wanted.spec.reclaim_within_cohort == "Never":
         return "reclaimWithinCohort-Never"
     if not trial.above(queue, wanted.contested):
@@ -55,7 +55,7 @@ def _queue_spared(trial: Trial, wanted: Wanted, queue: Quota) -> str | None:
     return None
 
 
-def _entry_spared(wanted: Wanted, queue: Quota, entry: Entry) -> str:
+def _entry_spared(wanted: PreemptionRequest, queue: Quota, entry: Entry) -> str:
     if queue is wanted.queue:
         if wanted.spec.within_cluster_queue == "Never":
             return "withinClusterQueue-Never"
@@ -69,7 +69,7 @@ def _entry_spared(wanted: Wanted, queue: Quota, entry: Entry) -> str:
 
 
 def note_limit(
-    trial: Trial, queue: Quota, index: int, amount: int, ask: str, tracer: Tracer
+    trial: QuotaOverlay, queue: Quota, index: int, amount: int, ask: str, tracer: Tracer
 ) -> None:
     """Tell at which level of the tree a request for one type does not fit, and by which limit."""
     node: Quota | None = queue
@@ -99,7 +99,11 @@ def note_limit(
 
 
 def note_share(
-    trial: Trial, wanted: Wanted, sides: tuple[Quota, Quota, Quota], entry: Entry, tracer: Tracer
+    trial: QuotaOverlay,
+    wanted: PreemptionRequest,
+    sides: tuple[Quota, Quota, Quota],
+    entry: Entry,
+    tracer: Tracer,
 ) -> None:
     """Tell that a workload is spared by the shares of the two sides, as the status would show them; the ask's is counted.
 

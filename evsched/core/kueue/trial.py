@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Amounts = Iterable[tuple[int, int]]
 
 
-class Trial:
+class QuotaOverlay:
     """An overlay over the usage of a quota tree.
 
     Attributes:
@@ -33,9 +33,9 @@ class Trial:
         self.changed: dict[Quota, dict[int, int]] = {}
         self.gone: dict[Quota, dict[str, None]] = {}
 
-    def copy(self) -> Trial:
+    def copy(self) -> QuotaOverlay:
         """Return a trial that starts where this one stands."""
-        other = Trial()
+        other = QuotaOverlay()
         other.changed = {node: dict(usage) for node, usage in self.changed.items()}
         other.gone = {queue: dict(gone) for queue, gone in self.gone.items()}
         return other

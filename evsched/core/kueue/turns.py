@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from events.configuration import KueueSpec
     from evsched.core.kueue.cycle import Nominee
     from evsched.core.kueue.model import Quota
-    from evsched.core.kueue.trial import Trial
+    from evsched.core.kueue.trial import QuotaOverlay
 
     Standing = tuple[bool, int, tuple[int, int, str, str]]
 
 
-def turns(kueue: KueueSpec, trial: Trial, nominees: list[Nominee]) -> Iterator[Nominee]:
+def turns(kueue: KueueSpec, trial: QuotaOverlay, nominees: list[Nominee]) -> Iterator[Nominee]:
     """Yield the nominees in their order; each must be handled before the next is asked for."""
     if kueue.fair_sharing:
         return _tournaments(kueue, trial, nominees)
@@ -34,7 +34,9 @@ def turns(kueue: KueueSpec, trial: Trial, nominees: list[Nominee]) -> Iterator[N
     )
 
 
-def _tournaments(kueue: KueueSpec, trial: Trial, nominees: Iterable[Nominee]) -> Iterator[Nominee]:
+def _tournaments(
+    kueue: KueueSpec, trial: QuotaOverlay, nominees: Iterable[Nominee]
+) -> Iterator[Nominee]:
     trees: dict[Quota, dict[Quota, Nominee]] = {}
     for nominee in nominees:
         trees.setdefault(nominee.queue.top, {})[nominee.queue] = nominee
@@ -53,7 +55,9 @@ class _Tournament:
     way have to be judged anew.
     """
 
-    def __init__(self, kueue: KueueSpec, trial: Trial, entered: dict[Quota, Nominee]) -> None:
+    def __init__(
+        self, kueue: KueueSpec, trial: QuotaOverlay, entered: dict[Quota, Nominee]
+    ) -> None:
         """Judge every nominee among its siblings, and the best of each cohort among the cohort's."""
         self._kueue = kueue
         self._trial = trial

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from events.configuration import ClusterQueueSpec, KueueSpec
-    from evsched.core.kueue.candidates import Candidates, Entry, Group
+    from evsched.core.kueue.candidates import Candidates, Entry, WorkloadGroup
     from evsched.core.kueue.model import Quota
-    from evsched.core.kueue.trial import Trial
+    from evsched.core.kueue.trial import QuotaOverlay
     from evsched.core.rules import Rules
     from evsched.core.step import Tracer
     from evsched.core.workloads import Allocation, Ask
@@ -28,7 +28,7 @@ class Target(NamedTuple):
     reason: str
 
 
-class Wanted(NamedTuple):
+class PreemptionRequest(NamedTuple):
     """What one search is about.
 
     Attributes:
@@ -55,7 +55,7 @@ class Wanted(NamedTuple):
         queue = self.queue
         return all(amount <= queue.potential(index) for index, amount in self.request)
 
-    def groups(self, trial: Trial, queue: Quota) -> Iterator[Group]:
+    def groups(self, trial: QuotaOverlay, queue: Quota) -> Iterator[WorkloadGroup]:
         """Yield the groups of a queue whose workloads use something contested, without those that are gone from the trial."""
         contested = self.contested
         gone = trial.gone.get(queue)
@@ -105,7 +105,7 @@ class Wanted(NamedTuple):
 
 
 def minimise(
-    trial: Trial, wanted: Wanted, targets: list[Target], *, borrowing: bool
+    trial: QuotaOverlay, wanted: PreemptionRequest, targets: list[Target], *, borrowing: bool
 ) -> list[Target]:
     """Put back every target but the last that is not needed, last taken first; the gap is filled by the end of the list."""
     queue, request = wanted.queue, wanted.request
@@ -122,7 +122,7 @@ def minimise(
     return targets
 
 
-def put_back(trial: Trial, targets: list[Target]) -> None:
+def put_back(trial: QuotaOverlay, targets: list[Target]) -> None:
     """Undo the removal of all targets."""
     for target in targets:
         trial.add(target.queue, target.pairs)

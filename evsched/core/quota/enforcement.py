@@ -2,7 +2,7 @@
 
 The way of one change: `after_configuration` arms a timer by the table of `evsched.core.quota.timers`; the timer
 is state, so a restart loses nothing of it (the seed's "Impact of Restart" describes a scheduler
-that forgets; this one does not). When it fires, `enforce` makes a `evsched.core.quota.plan.Plan` and decides
+that forgets; this one does not). When it fires, `enforce` makes a `evsched.core.quota.plan.QuotaPlan` and decides
 once: a QuotaPreemptionDecided with victims, or a QuotaPreemptionUnhelpful that says why nobody
 goes. There is no retry. While victims of an enforcement have not left, another one of the same
 queue is skipped.
@@ -124,7 +124,7 @@ def enforce_target(
         )
         _unhelpful(step, queue.path, cause, f"uses no more than {most}")
         return
-    plan = quota_plan.Plan(state, queue, target)
+    plan = quota_plan.QuotaPlan(state, queue, target)
     if step.tracer is not None:
         quota_plan.note(state, plan, step.tracer)
     victims, unmet = plan.victims(), plan.unmet()
@@ -152,7 +152,7 @@ def enforce_target(
 
 
 def _unhelpful(
-    step: Step, path: str, cause: int, reason: str, plan: quota_plan.Plan | None = None
+    step: Step, path: str, cause: int, reason: str, plan: quota_plan.QuotaPlan | None = None
 ) -> None:
     """Write that an enforcement preempts nobody, and why."""
     named = step.state.types.named
@@ -166,7 +166,7 @@ def _unhelpful(
     )
 
 
-def _too_much_missed(state: State, plan: quota_plan.Plan, miss_percent: int) -> str:
+def _too_much_missed(state: State, plan: quota_plan.QuotaPlan, miss_percent: int) -> str:
     """Return why the plan is not good enough (quota_enforcement, "Preemption does not help"); empty when it is."""
     names = state.types.names
     for index, amount in sorted(plan.unmet().items(), key=lambda one: names[one[0]]):
@@ -178,7 +178,7 @@ def _too_much_missed(state: State, plan: quota_plan.Plan, miss_percent: int) -> 
     return ""
 
 
-def _nobody(state: State, plan: quota_plan.Plan) -> str:
+def _nobody(state: State, plan: quota_plan.QuotaPlan) -> str:
     """Return why there is no victim at all."""
     words = {
         "leaving": "are leaving already",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evsched.core.workloads import Allocation
 
 
-class Plan:
+class QuotaPlan:
     """Victims for one target, before anything is decided.
 
     Attributes:
@@ -205,7 +205,7 @@ class Passed(NamedTuple):
     queue: str
 
 
-def passed_over(state: State, plan: Plan) -> list[Passed]:
+def passed_over(state: State, plan: QuotaPlan) -> list[Passed]:
     """Return why everyone below the queue stays who does, in the order of the configuration.
 
     Codes: ``leaving`` (told to go already), ``required-node`` (a DaemonSet's), ``running`` (its
@@ -227,7 +227,7 @@ def passed_over(state: State, plan: Plan) -> list[Passed]:
     return found
 
 
-def _code(state: State, plan: Plan, leaf: Queue, allocation: Allocation) -> tuple[str, str]:
+def _code(state: State, plan: QuotaPlan, leaf: Queue, allocation: Allocation) -> tuple[str, str]:
     if allocation.told or allocation.evicted:
         return "leaving", allocation.quota_of
     if allocation.required_node is not None:
@@ -244,7 +244,7 @@ def _code(state: State, plan: Plan, leaf: Queue, allocation: Allocation) -> tupl
     return "not-needed", plan.queue.path
 
 
-def note(state: State, plan: Plan, tracer: Tracer) -> None:
+def note(state: State, plan: QuotaPlan, tracer: Tracer) -> None:
     """Tell a tracer who was chosen and why the others stay."""
     for allocation in plan.victims():
         tracer.note(allocation.id, "chosen", queue=allocation.queue)

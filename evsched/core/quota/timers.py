@@ -47,7 +47,7 @@ class Rule(NamedTuple):
     delay_ms: int
 
 
-class Change(NamedTuple):
+class TimerDecision(NamedTuple):
     """What happens to the timer of one queue.
 
     Attributes:
@@ -83,24 +83,28 @@ def lowered(old: Mapping[int, int], new: Mapping[int, int]) -> bool:
     return any(index not in old or amount < old[index] for index, amount in new.items())
 
 
-def change(old: Rule, new: Rule, *, armed: bool) -> Change | None:
+def change(old: Rule, new: Rule, *, armed: bool) -> TimerDecision | None:
     """Return what a change of a queue does to its timer; None when that goes on as it is, or there is none to cancel."""
     if new.delay_ms == 0 or not new.maximum:
         reason = "has no delay of quota enforcement now" if new.maximum else "has no maximum now"
-        return Change(None, reason) if armed else None
+        return TimerDecision(None, reason) if armed else None
     if lowered(old.maximum, new.maximum):
         what = "maximum was lowered" if old.maximum else "has a maximum now"
-        return Change(new.delay_ms, f"{what}; enforced after {format_duration(new.delay_ms)}")
+        return TimerDecision(
+            new.delay_ms, f"{what}; enforced after {format_duration(new.delay_ms)}"
+        )
     if old.maximum != new.maximum:
-        return Change(None, "maximum was raised") if armed else None
+        return TimerDecision(None, "maximum was raised") if armed else None
     if old.delay_ms != new.delay_ms:
-        return Change(new.delay_ms, f"delay is {format_duration(new.delay_ms)} now, from the start")
+        return TimerDecision(
+            new.delay_ms, f"delay is {format_duration(new.delay_ms)} now, from the start"
+        )
     return None
 
 
 def changes(
     old: Mapping[str, Rule], new: Mapping[str, Rule], armed: Mapping[str, object], *, enabled: bool
-) -> Iterator[tuple[str, Change]]:
+) -> Iterator[tuple[str, TimerDecision]]:
     """Yield what a configuration does to timers, by path of the queue: new queues in their order, then those that lose theirs.
 
     Args:
@@ -115,6 +119,9 @@ def changes(
             yield path, found
     for path in armed:
         if not enabled:
-            yield path, Change(None, "quota enforcement is switched off")
+            yield path, TimerDecision(None, "quota enforcement is switched off")
         elif path not in new:
-            yield path, Change(None, "has no maximum now, or is no longer in the configuration")
+            yield (
+                path,
+                TimerDecision(None, "has no maximum now, or is no longer in the configuration"),
+            )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evsched.core.state import State
     from evsched.core.workloads import Ask
 
-Moment = tuple[int, str]
+Turn = tuple[int, str]
 """(time in milliseconds, id of an ask)."""
 
 
@@ -42,8 +42,8 @@ class Agenda:
     def __init__(self, state: State) -> None:
         """Start with nothing looked at."""
         self._state = state
-        self._eligible: LazyHeap[Moment] | None = None
-        self._patient: LazyHeap[Moment] | None = None
+        self._eligible: LazyHeap[Turn] | None = None
+        self._patient: LazyHeap[Turn] | None = None
 
     def add(self, ask: Ask) -> None:
         """Note when an ask becomes old enough to preempt."""
@@ -77,7 +77,7 @@ class Agenda:
         first = self._patient_heap().first()
         return None if first is None else first[0]
 
-    def _eligible_heap(self) -> LazyHeap[Moment]:
+    def _eligible_heap(self) -> LazyHeap[Turn]:
         if self._eligible is None:
             state = self._state
             self._eligible = LazyHeap(
@@ -90,7 +90,7 @@ class Agenda:
             )
         return self._eligible
 
-    def _patient_heap(self) -> LazyHeap[Moment]:
+    def _patient_heap(self) -> LazyHeap[Turn]:
         if self._patient is None:
             asks = self._state.asks.values()
             self._patient = LazyHeap(
@@ -98,7 +98,7 @@ class Agenda:
             )
         return self._patient
 
-    def _has_turn(self, moment: Moment) -> bool:
+    def _has_turn(self, moment: Turn) -> bool:
         """Tell whether an ask has its first turn at a moment.
 
         An entry outlives its ask, whose id may come back with another policy.
@@ -114,7 +114,7 @@ class Agenda:
             and moment[0] == preemption_eligible_at(state, ask)
         )
 
-    def _is_patient(self, moment: Moment) -> bool:
+    def _is_patient(self, moment: Turn) -> bool:
         """Tell whether an ask goes on waiting until a moment, which no cycle has reached yet."""
         state = self._state
         ask = state.asks.get(moment[1])

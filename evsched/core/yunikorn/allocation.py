@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.workloads import Ask
-    from evsched.core.yunikorn.standing import Demand
+    from evsched.core.yunikorn.order_nodes import Demand
 
 BULK = 32
 """To look at one demand by itself costs as much as to look at so many at once."""
@@ -152,7 +152,7 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
         if name is None:
             order.block(demand)
             failures += 1
-            if failures * BULK >= len(order.hoping):
+            if failures * BULK >= len(order.narrowed):
                 _disappoint(order, columns)
                 failures = 0
             continue
@@ -171,13 +171,13 @@ def _relieve(order: WaitingOrder, columns: NodeColumns) -> None:
     grown = columns.grown
     if not grown:
         return
-    order.forget_hopes()
+    order.forget_candidate_nodes()
     rows = list(grown)
-    hope = rows if len(rows) <= FEW else None
+    candidate_nodes = rows if len(rows) <= FEW else None
     for demand in tuple(order.blocked):
         if demand.required is None:
             if columns.fits_any(rows, demand.shape.pairs):
-                order.unblock(demand, hope)
+                order.unblock(demand, candidate_nodes)
         elif columns.rows.get(demand.required) in grown and columns.place_on(
             demand.required, demand.shape.pairs
         ):
@@ -199,16 +199,18 @@ def _place(columns: NodeColumns, demand: Demand) -> str | None:
     """Return the node for an ask with a demand; None when none has room."""
     if demand.required is not None:
         return columns.place_on(demand.required, demand.shape.pairs)
-    if demand.hope is not None:
-        return columns.place_among(demand.hope, demand.shape.pairs)
+    if demand.candidate_nodes is not None:
+        return columns.place_among(demand.candidate_nodes, demand.shape.pairs)
     return columns.place(demand.shape)
 
 
 def _disappoint(order: WaitingOrder, columns: NodeColumns) -> None:
-    """Block at once the demands whose only hope has been taken by others."""
+    """Block at once the demands whose only candidate_nodes has been taken by others."""
     columns.settle()
-    for demand in tuple(order.hoping):
-        if demand.hope is not None and not columns.fits_any(demand.hope, demand.shape.pairs):
+    for demand in tuple(order.narrowed):
+        if demand.candidate_nodes is not None and not columns.fits_any(
+            demand.candidate_nodes, demand.shape.pairs
+        ):
             order.block(demand)
 
 
@@ -226,9 +228,9 @@ def _note_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None
             tracer.note(ask.id, "paused", until=state.paused[ask.application])
         elif (
             in_flight is None
-            and not (standing := order.standings[leaf.path]).lines[ask.application].open
+            and not (queue_node := order.queue_nodes[leaf.path]).app_nodes[ask.application].open
         ):
-            first = standing.chosen  # of a stateaware leaf: one new application at a time
+            first = queue_node.chosen  # of a stateaware leaf: one new application at a time
             assert first is not None
             tracer.note(ask.id, "behind", queue=leaf.path, application=first.application.id)
         if in_flight is not None and in_flight.waiting_for:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from evsched.core.timers import Timer
 
 
-Prepared = tuple["quota.Before", "list[Queue]"]
+_Prepared = tuple["quota.Before", "list[Queue]"]
 """What counted for quota timers before a configuration, and the queues that an exit may leave empty."""
 
 
@@ -89,12 +89,12 @@ class YunikornFamily:
         """Ask the placement rules and limits."""
         return application_placement.refuse(state, proposed)
 
-    def prepare(self, state: State, event: v.AnyInput) -> Prepared:
+    def prepare(self, state: State, event: v.AnyInput) -> _Prepared:
         """Keep the maxima and delays that a new configuration replaces, and the queues that an exit may leave empty."""
         rules = quota.before(state) if isinstance(event, v.ConfigurationApplied) else {}
         return rules, empty_queues.leaves_that_may_go(state, event)
 
-    def follow(self, step: Step, event: v.AnyInput, prepared: Prepared | None) -> None:
+    def follow(self, step: Step, event: v.AnyInput, prepared: _Prepared | None) -> None:
         """Place an application; start and cancel quota timers, end pauses; remove queues that are empty now and were to go."""
         # Before the first queues.yaml, or after another format, nothing was in force.
         rules, leaving = prepared if prepared is not None else ({}, [])

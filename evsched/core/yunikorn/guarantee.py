@@ -26,7 +26,7 @@ from evsched.core.yunikorn import victims as index_module
 from evsched.core.yunikorn.bounds import LEVELS, Eligible, Outlook, Similar, by_bound
 from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.laws import Asker
-from evsched.core.yunikorn.search import Candidate, Found, cheapest
+from evsched.core.yunikorn.search import Candidate, SearchResult, cheapest
 from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex
 
 HOPELESS = frozenset({"no-victims", "node-short", "law2"})
@@ -256,7 +256,9 @@ class _Case:
                 )
         return None
 
-    def _cheapest(self, candidates: Sequence[Candidate], needs: Sequence[int], most: int) -> Found:
+    def _cheapest(
+        self, candidates: Sequence[Candidate], needs: Sequence[int], most: int
+    ) -> SearchResult:
         budget = min(self.rules.node_budget, self.rules.ask_budget - self.expanded)
         found = cheapest(candidates, needs, self.slacks, most, budget)
         self.expanded += found.expanded

@@ -14,8 +14,8 @@ WILDCARD = "*"
 
 _NAME = re.compile(r"\*|[A-Za-z0-9_][A-Za-z0-9_.:#/@+-]{0,251}\$?")
 
-Kind = Literal["user", "group"]
-_Held = dict[tuple[Kind, str], LimitSpec]
+LimitKind = Literal["user", "group"]
+_Held = dict[tuple[LimitKind, str], LimitSpec]
 """The limits of one queue by whom they limit."""
 
 
@@ -52,7 +52,7 @@ def _shape(subject: str, field: str, limit: LimitSpec) -> Iterator[Problem]:
 
 def _names(subject: str, field: str, limit: LimitSpec, held: _Held) -> Iterator[Problem]:
     """Check names, their order and that each has one limit; what is found is added to ``held``."""
-    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+    kinds: tuple[tuple[LimitKind, tuple[str, ...]], ...] = (
         ("user", limit.users),
         ("group", limit.groups),
     )
@@ -97,7 +97,7 @@ def _under_ancestors(
     subject: str, field: str, limit: LimitSpec, above: tuple[tuple[str, _Held], ...]
 ) -> Iterator[Problem]:
     """Check a limit against those of the same name, or of ``*``, in the queues above."""
-    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+    kinds: tuple[tuple[LimitKind, tuple[str, ...]], ...] = (
         ("user", limit.users),
         ("group", limit.groups),
     )

@@ -37,7 +37,7 @@ Key = tuple[str, str, str]
 """Path of a queue; ``user``, ``group`` or ``queue``; a name, empty for the queue itself."""
 
 
-class Held(NamedTuple):
+class LimitMatch(NamedTuple):
     """A limit that holds for an application in a queue, or the queue's own ``maxapplications``.
 
     Attributes:
@@ -58,7 +58,7 @@ class Blocked(NamedTuple):
 
     Attributes:
         queue: Path of the queue that has the limit.
-        whom: As of `Held`.
+        whom: As of `LimitMatch`.
         resource: What would be too much; empty: it is the number of applications that run.
         used: Used or promised already; or applications that run or start.
         requested: By the ask; 1 application.
@@ -123,16 +123,16 @@ class LimitIndex:
                         self._used.pop(held.key, None)
 
 
-def held_in(queue: Queue, application: Application) -> Iterator[Held]:
+def held_in(queue: Queue, application: Application) -> Iterator[LimitMatch]:
     """Yield what limits an application in one queue: its user, its group, the queue itself."""
     if queue.limits:
         yield from _of(queue, "user", [application.user])
         yield from _of(queue, "group", application.groups)
     if queue.max_applications:
-        yield Held((queue.path, "queue", ""), "", {}, queue.max_applications)
+        yield LimitMatch((queue.path, "queue", ""), "", {}, queue.max_applications)
 
 
-def _of(queue: Queue, kind: str, names: Iterable[str]) -> Iterator[Held]:
+def _of(queue: Queue, kind: str, names: Iterable[str]) -> Iterator[LimitMatch]:
     """Yield the limit for a user or for one of their groups: the first in the file that names them, else that for everybody."""
     wildcard: LimitSpec | None = None
     known = tuple(names)
@@ -142,7 +142,7 @@ def _of(queue: Queue, kind: str, names: Iterable[str]) -> Iterator[Held]:
             if name == EVERYBODY:
                 wildcard = wildcard or limit
             elif name in known:
-                yield Held(
+                yield LimitMatch(
                     (queue.path, kind, name),
                     f"{kind} {name}",
                     limit.max_resources or {},
@@ -153,7 +153,7 @@ def _of(queue: Queue, kind: str, names: Iterable[str]) -> Iterator[Held]:
         # Every user has the limit for everybody by themselves; groups that no limit names share
         # one.
         name = known[0] if kind == "user" else EVERYBODY
-        yield Held(
+        yield LimitMatch(
             (queue.path, kind, name),
             f"{kind} {name}",
             wildcard.max_resources or {},
@@ -190,7 +190,7 @@ def blocks(state: State, application: Application, pairs: Pairs) -> Blocked | No
 
 
 def _blocked_by(
-    state: State, queue: Queue, held: Held, application: Application, pairs: Pairs
+    state: State, queue: Queue, held: LimitMatch, application: Application, pairs: Pairs
 ) -> Blocked | None:
     index = index_of(state)
     usage, names = index.usage(held.key), state.types.names
@@ -207,7 +207,7 @@ def _blocked_by(
 
 
 def _in_flight(
-    state: State, queue: Queue, held: Held, application: Application
+    state: State, queue: Queue, held: LimitMatch, application: Application
 ) -> tuple[dict[int, int], int]:
     """Return what asks in flight will use of a limit, by type, and how many other applications start with them."""
     promised: dict[int, int] = {}

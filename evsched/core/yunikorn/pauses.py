@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evsched.core.state import State
     from evsched.core.step import Step
     from evsched.core.timers import Timer
-    from evsched.core.yunikorn.standing import Line
+    from evsched.core.yunikorn.order_nodes import ApplicationNode
 
 
 def allocate(step: Step) -> None:
@@ -69,12 +69,12 @@ def _pause(step: Step, order: WaitingOrder) -> bool:
     state = step.state
     allocation.look_for_room(state, order)
     found: list[tuple[Application, int]] = []
-    for line in tuple(order.openings.crowded):
-        asks = _without_room(state, order, line) if line.watched else 0
-        if asks < max(line.standing.backoff, 1):
-            del order.openings.crowded[line]
-        elif not _owed(state, line.application):
-            found.append((line.application, asks))
+    for app_node in tuple(order.openings.crowded):
+        asks = _without_room(state, order, app_node) if app_node.watched else 0
+        if asks < max(app_node.queue_node.backoff, 1):
+            del order.openings.crowded[app_node]
+        elif not _owed(state, app_node.application):
+            found.append((app_node.application, asks))
     for application, asks in sorted(found, key=lambda one: one[0].seq):
         until = min(step.time + application.leaf.settings.backoff_delay_ms, MAX_MOMENT)
         cause = next(reversed(application.asks.values())).seq
@@ -84,13 +84,15 @@ def _pause(step: Step, order: WaitingOrder) -> bool:
     return bool(found)
 
 
-def _without_room(state: State, order: WaitingOrder, line: Line) -> int:
+def _without_room(state: State, order: WaitingOrder, app_node: ApplicationNode) -> int:
     """Return how many asks of an application no node has room for, those in flight left out."""
-    asks = sum(group.waiting for demand, group in line.groups.items() if demand.blocked)
-    if asks < line.standing.backoff or not state.preemptions:
+    asks = sum(group.waiting for demand, group in app_node.groups.items() if demand.blocked)
+    if asks < app_node.queue_node.backoff or not state.preemptions:
         return asks
     in_flight = [
-        ask for name in state.preemptions if (ask := line.application.asks.get(name)) is not None
+        ask
+        for name in state.preemptions
+        if (ask := app_node.application.asks.get(name)) is not None
     ]
     return asks - sum(order.demands[ask.shape, ask.required_node].blocked for ask in in_flight)
 

@@ -25,7 +25,7 @@ from evsched.core.yunikorn.bounds import Eligible, Similar
 from evsched.core.yunikorn.cost import Cost, named
 from evsched.core.yunikorn.guarantee import GOING, HOPELESS, Failure, Plan
 from evsched.core.yunikorn.laws import above_its_guarantee
-from evsched.core.yunikorn.turns import Kind, Line, Turns
+from evsched.core.yunikorn.turns import AskKind, EqualAsks, PreemptionQueue
 
 
 def cycle(step: Step) -> None:
@@ -63,7 +63,7 @@ class _Cycle:
         self.cost: Cost = named(spec.cost, step.state.rules)
         self.pace = _Pace(spec.pace, step.state)
         self.tried: dict[str, None] = {}
-        self._failed: dict[tuple[str, Kind], Failure] = {}
+        self._failed: dict[tuple[str, AskKind], Failure] = {}
         self._hopeless: dict[tuple[str, int], list[tuple[Pairs, Failure]]] = {}
         self._known: dict[Similar, Eligible] = {}
 
@@ -81,7 +81,7 @@ class _Cycle:
     def _round(self, waiting: list[Ask]) -> dict[str, None] | None:
         """Give everybody a turn once; return who preempts, None when the pace ended the round."""
         decided: dict[str, None] = {}
-        turns = Turns(self.state, waiting)
+        turns = PreemptionQueue(self.state, waiting)
         while (line := turns.next()) is not None:
             self.step.ask = line.first.id
             failure = self._held_back(line.first)
@@ -157,7 +157,7 @@ class _Cycle:
         )
         return None if held is None else Failure("limit", "")
 
-    def _note(self, line: Line) -> None:
+    def _note(self, line: EqualAsks) -> None:
         """Tell the tracer what there is to consider for each ask of a line, whichever of them is planned for."""
         tracer = self.step.tracer
         if tracer is not None:
@@ -193,7 +193,7 @@ class _Cycle:
             cut=plan.cut,
         )
 
-    def _fail(self, line: Line, failure: Failure) -> None:
+    def _fail(self, line: EqualAsks, failure: Failure) -> None:
         """Write down why a line fails: the first time for every ask, after that only for the one at its head."""
         state = self.state
         known = state.tried

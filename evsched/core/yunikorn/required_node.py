@@ -28,7 +28,7 @@ from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.guarantee import Failure, Plan
 from evsched.core.yunikorn.laws import Asker
 from evsched.core.yunikorn.maxima import Shortage, shortages
-from evsched.core.yunikorn.search import Candidate, Found, cheapest
+from evsched.core.yunikorn.search import Candidate, SearchResult, cheapest
 
 
 def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
@@ -119,7 +119,7 @@ class _Search:
         self.state, self.cost, self.ask, self.node = state, cost, ask, node
         self.asker = Asker(state, ask)
 
-    def run(self, kept: Sequence[str], withdrawn: Sequence[str]) -> Found:
+    def run(self, kept: Sequence[str], withdrawn: Sequence[str]) -> SearchResult:
         """Return the cheapest victims when these reservations are kept and these preemptions withdrawn."""
         state, node = self.state, self.node
         returning = [a for a in node.allocations.values() if a.told and a.victim_of in withdrawn]
@@ -132,7 +132,7 @@ class _Search:
         needs = [amount - room[index] for index, amount in self.asker.pairs]
         needs += [short.amount for short in over]
         if all(need <= 0 for need in needs):
-            return Found((), 0, cut=False)
+            return SearchResult((), 0, cut=False)
         candidates = []
         for allocation in sorted(node.allocations.values(), key=self.cost.candidate_key):
             if allocation.told and allocation not in returning:

@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
     kind: Hashable
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search came to.
 
     Attributes:
@@ -60,7 +60,7 @@ def cheapest(
     slacks: Sequence[int],
     most: int,
     budget: int,
-) -> Found:
+) -> SearchResult:
     """Return the cheapest plan of at most ``most`` victims.
 
     Args:
@@ -103,13 +103,13 @@ class _Search:
         for candidate in candidates:
             self.prefix.append(self.prefix[-1] + candidate.weight)
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         self._extend(0, 0)
         plan, cut = self.best, self.expanded >= self.budget
         if cut:
             plan = plan if plan is not None else self._largest_first()
             plan = None if plan is None else _without_superfluous(plan, self.needs)
-        return Found(plan, self.expanded, cut)
+        return SearchResult(plan, self.expanded, cut)
 
     def _largest_first(self) -> tuple[Candidate, ...] | None:
         """Return some plan, for want of the cheapest: whatever covers most of what is still lacking, one after the other."""

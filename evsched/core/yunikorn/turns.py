@@ -1,6 +1,6 @@
 """Whose turn it is to preempt: the order of `evsched.core.yunikorn.ordering`, over the asks that may.
 
-Asks of one application with the same amounts, priority and nodes stand in one line (`Line`); where
+Asks of one application with the same amounts, priority and nodes stand in one line (`EqualAsks`); where
 the first of them fails, all do. At each parent the first child by its key is next, in the leaf the
 first line by application and ask. A queue counts with the highest priority that is left in it, so
 its key is computed anew when one of its asks had its turn. Usage does not change while victims are
@@ -29,11 +29,11 @@ from evsched.core.yunikorn.ordering import (
     shown_priority,
 )
 
-Kind = tuple[int, int, str | None, str | None, bool]
+AskKind = tuple[int, int, str | None, str | None, bool]
 """What makes asks of a leaf equal: amounts, priority, required node, reserved node, and whether they have waited long enough."""
 
 
-class Line:
+class EqualAsks:
     """Equal asks of one application.
 
     Attributes:
@@ -42,7 +42,7 @@ class Line:
 
     __slots__ = ("asks", "key", "kind", "place", "priority", "turn")
 
-    def __init__(self, asks: list[Ask], place: Place, kind: Kind) -> None:
+    def __init__(self, asks: list[Ask], place: QueueTurns, kind: AskKind) -> None:
         """Stand the asks in line."""
         # They come in the order of the log, and are equal in priority, so that their age is the
         # rest of `ask_key`.
@@ -65,7 +65,7 @@ class Line:
         return islice(self.asks, self.turn, None)
 
 
-class Place:
+class QueueTurns:
     """A queue in which somebody may preempt.
 
     Attributes:
@@ -84,13 +84,15 @@ class Place:
         "queue",
     )
 
-    def __init__(self, queue: Queue, parent: Place | None, compared_with: Denominators) -> None:
+    def __init__(
+        self, queue: Queue, parent: QueueTurns | None, compared_with: Denominators
+    ) -> None:
         """Make an empty place."""
         self.queue = queue
         self.parent = parent
         self.compared_with = compared_with
-        self.children: list[Place] = []
-        self.lines: list[Line] = []
+        self.children: list[QueueTurns] = []
+        self.lines: list[EqualAsks] = []
         self.priorities: dict[int, int] = {}
         self.highest = 0
         self.key: QueueKey = (0, 0, (), "")
@@ -107,15 +109,15 @@ class Place:
             self.key = queue_key(self.queue, self.highest, self.compared_with)
 
 
-class Turns:
+class PreemptionQueue:
     """The lines of all asks that may preempt now."""
 
     def __init__(self, state: State, asks: Iterable[Ask]) -> None:
         """Stand these asks in line."""
         self._state = state
-        self._places: dict[str, Place] = {}
-        self._root: Place | None = None
-        lines: dict[tuple[str, Kind], list[Ask]] = {}
+        self._places: dict[str, QueueTurns] = {}
+        self._root: QueueTurns | None = None
+        lines: dict[tuple[str, AskKind], list[Ask]] = {}
         reservations = state.reservations
         for ask in asks:
             kind = (
@@ -128,7 +130,7 @@ class Turns:
             lines.setdefault((ask.application, kind), []).append(ask)
         for (name, kind), equal in lines.items():
             self._stand(
-                Line(equal, self._place(state.applications[name].leaf), kind),
+                EqualAsks(equal, self._place(state.applications[name].leaf), kind),
                 state.applications[name],
             )
         for place in self._places.values():
@@ -143,11 +145,11 @@ class Turns:
             else:
                 self._leave(place)
 
-    def _place(self, queue: Queue) -> Place:
+    def _place(self, queue: Queue) -> QueueTurns:
         place = self._places.get(queue.path)
         if place is None:
             parent = self._place(queue.parent) if queue.parent is not None else None
-            place = self._places[queue.path] = Place(
+            place = self._places[queue.path] = QueueTurns(
                 queue, parent, denominators(queue, self._state.total)
             )
             if parent is None:
@@ -157,7 +159,7 @@ class Turns:
         return place
 
     @staticmethod
-    def _stand(line: Line, application: Application) -> None:
+    def _stand(line: EqualAsks, application: Application) -> None:
         place = line.place
         line.key = (
             application_key(application, line.priority, place.compared_with),
@@ -165,7 +167,7 @@ class Turns:
         )
         place.lines.append(line)
 
-    def next(self) -> Line | None:
+    def next(self) -> EqualAsks | None:
         """Return the line whose first ask has its turn; None when nobody is left."""
         place = self._root
         if place is None or not (place.lines or place.children):
@@ -174,7 +176,7 @@ class Turns:
             place = min(place.children, key=attrgetter("key"))
         return place.lines[-1]
 
-    def done(self, line: Line) -> None:
+    def done(self, line: EqualAsks) -> None:
         """Note that the first ask of the line that is next had its turn."""
         line.turn += 1
         if line.turn < len(line.asks):
@@ -185,9 +187,9 @@ class Turns:
         else:
             self.drop(line)
 
-    def drop(self, line: Line) -> None:
+    def drop(self, line: EqualAsks) -> None:
         """Take a whole line out, the one that is next."""
-        place: Place | None = line.place
+        place: QueueTurns | None = line.place
         assert place is not None
         assert place.lines[-1] is line
         place.lines.pop()
@@ -204,12 +206,12 @@ class Turns:
             place = place.parent
 
     @staticmethod
-    def _leave(place: Place) -> None:
+    def _leave(place: QueueTurns) -> None:
         if place.parent is not None and place in place.parent.children:
             place.parent.children.remove(place)
 
 
-def _one_new(place: Place, state: State) -> None:
+def _one_new(place: QueueTurns, state: State) -> None:
     """Leave only the first of the applications that have yet to start (seed priority_scheduling, "StateAware")."""
     chosen: str | None = None
     kept = []

@@ -29,8 +29,15 @@ from typing import TYPE_CHECKING
 
 from evsched.core.yunikorn.maxima import exceeded
 from evsched.core.yunikorn.openings import Openings
+from evsched.core.yunikorn.order_nodes import (
+    ApplicationNode,
+    AskGroup,
+    Demand,
+    DemandBucket,
+    QueueNode,
+    shift,
+)
 from evsched.core.yunikorn.ordering import application_key, ask_key, denominators
-from evsched.core.yunikorn.standing import Bin, Demand, Group, Line, Standing, shift
 from evsched.core.yunikorn.walk import Walk
 
 if TYPE_CHECKING:
@@ -50,7 +57,7 @@ class WaitingOrder:
     Attributes:
         openings: Which applications are looked at.
         blocked: Demands for which no node has room.
-        hoping: Demands for which it is known which nodes alone can have room.
+        narrowed: Demands for which it is known which nodes alone can have room.
         total: Capacity of the nodes at the time when the keys were computed.
         columns: The columns from which ``blocked`` is known.
     """
@@ -58,35 +65,35 @@ class WaitingOrder:
     def __init__(self, state: State) -> None:
         """Build the order of all asks that wait."""
         self.total = list(state.total)
-        self.standings: dict[str, Standing] = {}
+        self.queue_nodes: dict[str, QueueNode] = {}
         self.state = state
-        self._walk = Walk(state, self._stand(state.root))
+        self._walk = Walk(state, self._queue_node(state.root))
         self.openings = Openings(self._walk)
-        self.lines: dict[str, Line] = {}
+        self.app_nodes: dict[str, ApplicationNode] = {}
         self.demands: dict[tuple[int, str | None], Demand] = {}
         self.blocked: dict[Demand, None] = {}
-        self.hoping: dict[Demand, None] = {}
+        self.narrowed: dict[Demand, None] = {}
         self.columns: Columns | None = None
-        self._marked: list[Standing] = []
-        self._marked_lines: list[Line] = []
-        self._marked_groups: list[Group] = []
+        self._marked: list[QueueNode] = []
+        self._marked_applications: list[ApplicationNode] = []
+        self._marked_groups: list[AskGroup] = []
         self._sweep_at = FEWEST_SWEPT
-        self._loosened: dict[Standing, None] = {}
-        self._limited: dict[Group | Bin, None] = {}
+        self._loosened: dict[QueueNode, None] = {}
+        self._limited: dict[AskGroup | DemandBucket, None] = {}
         self._group_limits = any(
             limit.groups for queue in state.queues.values() for limit in queue.limits
         )
         for ask in state.asks.values():
             self.asked(ask)
 
-    def _stand(self, queue: Queue) -> Standing:
-        standing = self.standings.get(queue.path)
-        if standing is None:
-            parent = self._stand(queue.parent) if queue.parent is not None else None
-            standing = self.standings[queue.path] = Standing(
+    def _queue_node(self, queue: Queue) -> QueueNode:
+        queue_node = self.queue_nodes.get(queue.path)
+        if queue_node is None:
+            parent = self._queue_node(queue.parent) if queue.parent is not None else None
+            queue_node = self.queue_nodes[queue.path] = QueueNode(
                 queue, parent, denominators(queue, self.total)
             )
-        return standing
+        return queue_node
 
     @property
     def retry_needed(self) -> bool:
@@ -101,27 +108,27 @@ class WaitingOrder:
 
     def asked(self, ask: Ask) -> None:
         """An ask started to wait."""
-        line = self.lines.get(ask.application) or self._line(ask)
-        standing = line.standing
+        app_node = self.app_nodes.get(ask.application) or self._app_node(ask)
+        queue_node = app_node.queue_node
         demand = self._demand(ask)
-        group = line.groups.get(demand)
+        group = app_node.groups.get(demand)
         if group is None:
-            group = line.groups[demand] = Group(
-                line, demand, self._bin(line, demand), self._walk.is_next
+            group = app_node.groups[demand] = AskGroup(
+                app_node, demand, self._bucket(app_node, demand), self._walk.is_next
             )
         group.waiting += 1
-        for above in standing.lineage:
+        for above in queue_node.lineage:
             above.demands[demand] = above.demands.get(demand, 0) + 1
-        line.highest = max(line.highest, ask.priority)
-        shift(standing, None, ask.priority)
-        self._mark_line(line)
+        app_node.highest = max(app_node.highest, ask.priority)
+        shift(queue_node, None, ask.priority)
+        self._mark_application(app_node)
         self.returned(ask)
 
     def returned(self, ask: Ask) -> None:
         """An ask that was in flight waits like any other again."""
-        group = self.lines[ask.application].groups[self._demand(ask)]
-        if group.line.standing.backoff:
-            self.openings.watch_application(group.line)
+        group = self.app_nodes[ask.application].groups[self._demand(ask)]
+        if group.app_node.queue_node.backoff:
+            self.openings.watch_application(group.app_node)
             self.openings.watch_group(group)
         if ask.id not in self.state.preemptions:
             group.heap.push(ask_key(ask), group.waiting)
@@ -130,12 +137,12 @@ class WaitingOrder:
 
     def unasked(self, ask: Ask) -> None:
         """An ask no longer waits (it is already gone from the state)."""
-        line = self.lines[ask.application]
-        standing = line.standing
+        app_node = self.app_nodes[ask.application]
+        queue_node = app_node.queue_node
         demand = self._demand(ask)
-        group = line.groups[demand]
+        group = app_node.groups[demand]
         group.waiting -= 1
-        for above in standing.lineage:
+        for above in queue_node.lineage:
             left = above.demands[demand] - 1
             if left:
                 above.demands[demand] = left
@@ -145,120 +152,132 @@ class WaitingOrder:
             group.entry = None
             group.heap.entries.clear()
             self._limited.pop(group, None)
-            self._leave(group.bin)
-            del line.groups[demand]
+            self._leave(group.bucket)
+            del app_node.groups[demand]
             demand.watched.pop(group, None)
             if demand not in self._walk.root.demands:
                 self._forget(demand)
         else:
             self._mark_group(group)
-        shift(standing, ask.priority, None)
-        if standing.backoff:
-            self.openings.watch_application(line)
-        if not line.groups:
-            del self.lines[ask.application]
-            del standing.lines[ask.application]
-            line.ticket = None
-            if line is standing.chosen:
-                self.openings.choosing[standing] = None
-        elif ask.priority == line.highest and ask.priority not in line.application.priorities:
-            line.highest = max(line.application.priorities)
-        self._mark_line(line)
+        shift(queue_node, ask.priority, None)
+        if queue_node.backoff:
+            self.openings.watch_application(app_node)
+        if not app_node.groups:
+            del self.app_nodes[ask.application]
+            del queue_node.app_nodes[ask.application]
+            app_node.ticket = None
+            if app_node is queue_node.chosen:
+                self.openings.choosing[queue_node] = None
+        elif (
+            ask.priority == app_node.highest and ask.priority not in app_node.application.priorities
+        ):
+            app_node.highest = max(app_node.application.priorities)
+        self._mark_application(app_node)
 
     def paused(self, application: Application) -> None:
         """An application was paused, or its pause ended."""
-        line = self.lines.get(application.id)
-        if line is not None:
-            line.paused = application.id in self.state.paused
-            self.openings.watch_application(line)
-            if line.standing.queue.settings.sort_policy == "stateaware":
-                self._mark_line(line)
+        app_node = self.app_nodes.get(application.id)
+        if app_node is not None:
+            app_node.paused = application.id in self.state.paused
+            self.openings.watch_application(app_node)
+            if app_node.queue_node.queue.settings.sort_policy == "stateaware":
+                self._mark_application(app_node)
             else:
-                self.openings.set_open(line, is_open=not line.paused)
+                self.openings.set_open(app_node, is_open=not app_node.paused)
 
     def used(self, application: Application) -> None:
         """Usage grew along the path of an application."""
         self._changed(application)
 
     def _changed(self, application: Application) -> None:
-        line = self.lines.get(application.id)
-        if line is not None:
-            if line.peers is not None and line.peers[2] is not bool(application.allocations):
-                self._regroup(line)
-            self._mark_line(line)
+        app_node = self.app_nodes.get(application.id)
+        if app_node is not None:
+            if app_node.peers is not None and app_node.peers[2] is not bool(
+                application.allocations
+            ):
+                self._regroup(app_node)
+            self._mark_application(app_node)
         else:
-            self._mark(self._stand(application.leaf))
+            self._mark(self._queue_node(application.leaf))
 
     def freed(self, application: Application) -> None:
         """Usage, or what was promised to an ask in flight, shrank along the path of an application."""
         self._changed(application)
-        for standing in self._stand(application.leaf).lineage:
-            if standing.capped:
-                self._loosened[standing] = None
+        for queue_node in self._queue_node(application.leaf).lineage:
+            if queue_node.capped:
+                self._loosened[queue_node] = None
                 self._walk.retry_needed = True
         if self._limited:
             all_of_them = self._group_limits or not application.allocations
             for held in tuple(self._limited):
-                peers = held.peers if isinstance(held, Bin) else held.line.peers
+                peers = held.peers if isinstance(held, DemandBucket) else held.app_node.peers
                 if all_of_them or (peers is not None and peers[0] == application.user):
                     self._unlimit(held)
 
     def queue_removed(self, path: str) -> None:
         """A queue in which nothing waits is gone."""
-        standing = self.standings.pop(path, None)
-        if standing is not None and standing.parent is not None:
-            standing.entry = None
-            standing.parent.sleeping.pop(standing, None)
+        queue_node = self.queue_nodes.pop(path, None)
+        if queue_node is not None and queue_node.parent is not None:
+            queue_node.entry = None
+            queue_node.parent.sleeping.pop(queue_node, None)
 
-    def _line(self, ask: Ask) -> Line:
+    def _app_node(self, ask: Ask) -> ApplicationNode:
         application = self.state.applications[ask.application]
-        standing = self._stand(application.leaf)
-        line = self.lines[application.id] = standing.lines[application.id] = Line(
-            application, standing, ask.priority
+        queue_node = self._queue_node(application.leaf)
+        app_node = self.app_nodes[application.id] = queue_node.app_nodes[application.id] = (
+            ApplicationNode(application, queue_node, ask.priority)
         )
-        line.paused = application.id in self.state.paused
-        line.open = not line.paused
-        if standing.limits:
-            line.peers = (application.user, application.groups, bool(application.allocations))
-        return line
+        app_node.paused = application.id in self.state.paused
+        app_node.open = not app_node.paused
+        if queue_node.limits:
+            app_node.peers = (
+                application.user,
+                application.groups,
+                bool(application.allocations),
+            )
+        return app_node
 
-    def _bin(self, line: Line, demand: Demand) -> Bin:
-        """Return the bin for one more group of a line."""
-        standing = line.standing
-        here = standing.bins.setdefault(demand, {})
-        bin_ = here.get(line.peers)
-        if bin_ is None:
-            bin_ = here[line.peers] = Bin(standing, demand, line.peers)
-            standing.bin_count += 1
-        bin_.groups += 1
-        if bin_.limited and any(
-            self.state.asks[name].application == line.application.id
+    def _bucket(self, app_node: ApplicationNode, demand: Demand) -> DemandBucket:
+        """Return the bucket for one more group of an application."""
+        queue_node = app_node.queue_node
+        here = queue_node.buckets.setdefault(demand, {})
+        bucket = here.get(app_node.peers)
+        if bucket is None:
+            bucket = here[app_node.peers] = DemandBucket(queue_node, demand, app_node.peers)
+            queue_node.bucket_count += 1
+        bucket.groups += 1
+        if bucket.limited and any(
+            self.state.asks[name].application == app_node.application.id
             for name in self.state.preemptions
         ):
-            self._unlimit(bin_)  # judged by itself, see `limit`
-        return bin_
+            self._unlimit(bucket)  # judged by itself, see `limit`
+        return bucket
 
-    def _leave(self, bin_: Bin) -> None:
-        """Note that a group left its bin; the last one takes the bin with it."""
-        bin_.groups -= 1
-        if not bin_.groups:
-            here = bin_.leaf.bins[bin_.demand]
-            del here[bin_.peers]
+    def _leave(self, bucket: DemandBucket) -> None:
+        """Note that a group left its bucket; the last one takes the bucket with it."""
+        bucket.groups -= 1
+        if not bucket.groups:
+            here = bucket.leaf.buckets[bucket.demand]
+            del here[bucket.peers]
             if not here:
-                del bin_.leaf.bins[bin_.demand]
-            bin_.leaf.bin_count -= 1
-            self._limited.pop(bin_, None)
+                del bucket.leaf.buckets[bucket.demand]
+            bucket.leaf.bucket_count -= 1
+            self._limited.pop(bucket, None)
 
-    def _regroup(self, line: Line) -> None:
+    def _regroup(self, app_node: ApplicationNode) -> None:
         """Move an application that runs now, or no longer, to those whom limits treat like it."""
-        application = line.application
-        line.peers = (application.user, application.groups, bool(application.allocations))
-        for demand, group in line.groups.items():
-            before = group.bin
+        application = app_node.application
+        app_node.peers = (
+            application.user,
+            application.groups,
+            bool(application.allocations),
+        )
+        for demand, group in app_node.groups.items():
+            before = group.bucket
             group.entry = None
-            group.bin = self._bin(line, demand)
+            group.bucket = self._bucket(app_node, demand)
             if not before.asleep and before.top is not None and before.top[3] is group:
-                self._walk.wake_bin(
+                self._walk.wake_bucket(
                     before.leaf, before
                 )  # it no longer stands for those that it leaves
             self._leave(before)
@@ -278,33 +297,33 @@ class WaitingOrder:
         """Drop a demand that nobody waits with any more."""
         del self.demands[demand.shape.index, demand.required]
         self.blocked.pop(demand, None)
-        self.hoping.pop(demand, None)
+        self.narrowed.pop(demand, None)
         self.openings.unsure.pop(demand, None)
-        for standing in demand.capped_at:
-            del standing.capped[demand]
+        for queue_node in demand.capped_at:
+            del queue_node.capped[demand]
         demand.capped_at.clear()
         self._walk.forget(demand)
 
     # -------------------------------------------------------------------------------------- marking
 
-    def _mark(self, standing: Standing) -> None:
-        for above in standing.lineage:
+    def _mark(self, queue_node: QueueNode) -> None:
+        for above in queue_node.lineage:
             if above.marked:
                 break
             above.marked = True
             self._marked.append(above)
 
-    def _mark_line(self, line: Line) -> None:
-        if not line.marked:
-            line.marked = True
-            self._marked_lines.append(line)
-            self._mark(line.standing)
-            if line.standing.queue.settings.sort_policy == "stateaware":
+    def _mark_application(self, app_node: ApplicationNode) -> None:
+        if not app_node.marked:
+            app_node.marked = True
+            self._marked_applications.append(app_node)
+            self._mark(app_node.queue_node)
+            if app_node.queue_node.queue.settings.sort_policy == "stateaware":
                 self._walk.retry_needed = (
                     True  # another new application may be the one that is considered
                 )
 
-    def _mark_group(self, group: Group) -> None:
+    def _mark_group(self, group: AskGroup) -> None:
         if not group.marked:
             group.marked = True
             self._marked_groups.append(group)
@@ -313,49 +332,51 @@ class WaitingOrder:
 
     def _sweep(self) -> None:
         """Drop the marks of who is gone: nothing is settled while nobody waits at the end of a step, or while another leads."""
-        self._marked_lines = [line for line in self._marked_lines if line.groups]
+        self._marked_applications = [
+            app_node for app_node in self._marked_applications if app_node.groups
+        ]
         self._marked_groups = [group for group in self._marked_groups if group.waiting]
         self._marked = [
-            standing
-            for standing in self._marked
-            if self.standings.get(standing.queue.path) is standing
+            queue_node
+            for queue_node in self._marked
+            if self.queue_nodes.get(queue_node.queue.path) is queue_node
         ]
         self._sweep_at = max(FEWEST_SWEPT, 2 * len(self._marked_groups))
 
-    def first(self) -> Group | None:
+    def first(self) -> AskGroup | None:
         """Return the group whose first ask is next; None when nobody is left who could be tried."""
         self.settle()
         return self._walk.first()
 
     def settle(self) -> None:
         """Compute the keys of what was marked."""
-        for line in self._marked_lines:
-            line.marked = False
-            self._settle_line(line)
-        self._marked_lines.clear()
+        for app_node in self._marked_applications:
+            app_node.marked = False
+            self._settle_application(app_node)
+        self._marked_applications.clear()
         for group in self._marked_groups:
             group.marked = False
             self._walk.settle_group(group)
         self._marked_groups.clear()
-        for standing in self.openings.choosing:
-            self.openings.choose(standing)
+        for queue_node in self.openings.choosing:
+            self.openings.choose(queue_node)
         self.openings.choosing.clear()
-        for standing in self._marked:
-            standing.marked = False
-            self._walk.settle_queue(standing)
+        for queue_node in self._marked:
+            queue_node.marked = False
+            self._walk.settle_queue(queue_node)
         self._marked.clear()
 
-    def _settle_line(self, line: Line) -> None:
-        if not line.groups:
+    def _settle_application(self, app_node: ApplicationNode) -> None:
+        if not app_node.groups:
             return
-        standing = line.standing
-        key = application_key(line.application, line.highest, standing.compared_with)
-        changed = key != line.key
-        line.key = key
-        if standing.queue.settings.sort_policy == "stateaware":
-            self.openings.enter_new(line, key)
+        queue_node = app_node.queue_node
+        key = application_key(app_node.application, app_node.highest, queue_node.compared_with)
+        changed = key != app_node.key
+        app_node.key = key
+        if queue_node.queue.settings.sort_policy == "stateaware":
+            self.openings.enter_new(app_node, key)
         if changed:
-            for group in line.groups.values():
+            for group in app_node.groups.values():
                 self._walk.settle_group(group)
 
     # ------------------------------------------------------------------------- failures and wakings
@@ -363,93 +384,93 @@ class WaitingOrder:
     def block(self, demand: Demand) -> None:
         """Note that no node has room for a demand; nobody with it is tried before one grows."""
         demand.blocked = True
-        demand.hope = None
-        self.hoping.pop(demand, None)
+        demand.candidate_nodes = None
+        self.narrowed.pop(demand, None)
         self.blocked[demand] = None
         if demand.watched:
             self.openings.unsure.pop(demand, None)
-            self.openings.crowded.update((group.line, None) for group in demand.watched)
+            self.openings.crowded.update((group.app_node, None) for group in demand.watched)
 
     def cap(self, path: str, demand: Demand) -> None:
         """Note that a demand would pass the maximum of a queue; nobody with it is tried below before usage there shrinks."""
-        standing = self.standings[path]
-        standing.capped[demand] = None
-        demand.capped_at[standing] = None
+        queue_node = self.queue_nodes[path]
+        queue_node.capped[demand] = None
+        demand.capped_at[queue_node] = None
 
-    def limit(self, group: Group) -> None:
+    def limit(self, group: AskGroup) -> None:
         """Note that a limit on users, groups or the number of applications holds a group back, and with it its peers.
 
         They are tried again when their user has used less, or when another application has ended
         (with limits on groups: when anybody has used less). An application with an ask in flight is
         judged by itself: its own start does not count against it.
         """
-        bin_ = group.bin
-        if any(self._in_bin(name, bin_) for name in self.state.preemptions):
+        bucket = group.bucket
+        if any(self._in_bucket(name, bucket) for name in self.state.preemptions):
             group.entry = None
             group.limited = True
             self._limited[group] = None
         else:
-            bin_.top = None
-            bin_.asleep = bin_.limited = True
-            self._limited[bin_] = None
+            bucket.top = None
+            bucket.asleep = bucket.limited = True
+            self._limited[bucket] = None
 
-    def _in_bin(self, ask: str, bin_: Bin) -> bool:
-        """Tell whether the application of an ask waits in a bin."""
-        line = self.lines.get(self.state.asks[ask].application)
-        group = line.groups.get(bin_.demand) if line is not None else None
-        return group is not None and group.bin is bin_
+    def _in_bucket(self, ask: str, bucket: DemandBucket) -> bool:
+        """Tell whether the application of an ask waits in a bucket."""
+        app_node = self.app_nodes.get(self.state.asks[ask].application)
+        group = app_node.groups.get(bucket.demand) if app_node is not None else None
+        return group is not None and group.bucket is bucket
 
-    def _unlimit(self, held: Group | Bin) -> None:
+    def _unlimit(self, held: AskGroup | DemandBucket) -> None:
         held.limited = False
         del self._limited[held]
-        if isinstance(held, Group):
+        if isinstance(held, AskGroup):
             self._mark_group(held)
             self.openings.offer(held)
         else:
-            self.openings.offer_bin(held)
+            self.openings.offer_bucket(held)
 
-    def unblock(self, demand: Demand, hope: list[int] | None = None) -> None:
+    def unblock(self, demand: Demand, candidate_nodes: list[int] | None = None) -> None:
         """Note that a demand may fit on a node again, on which ones if that is known."""
         if demand.blocked:
             demand.blocked = False
-            demand.hope = hope
-            if hope is not None:
-                self.hoping[demand] = None
+            demand.candidate_nodes = candidate_nodes
+            if candidate_nodes is not None:
+                self.narrowed[demand] = None
             del self.blocked[demand]
             if demand.watched:
                 self.openings.unsure[demand] = None
             self._walk.free(demand)
 
-    def forget_hopes(self) -> None:
+    def forget_candidate_nodes(self) -> None:
         """Note that other nodes may have room too."""
-        for demand in self.hoping:
-            demand.hope = None
-        self.hoping.clear()
+        for demand in self.narrowed:
+            demand.candidate_nodes = None
+        self.narrowed.clear()
 
     def revive(self, columns: Columns) -> None:
         """Note that there are new columns, so that everything known about nodes is void."""
         self.columns = columns
         self._walk.retry_needed = True
-        self.forget_hopes()
+        self.forget_candidate_nodes()
         for demand in tuple(self.blocked):
             self.unblock(demand)
 
     def loosen(self) -> None:
         """Let demands be tried again that fit the maximum of a queue in which usage shrank."""
-        for standing in self._loosened:
-            for demand in tuple(standing.capped):
-                if not exceeded(standing.queue, demand.shape.pairs):
-                    del standing.capped[demand]
-                    del demand.capped_at[standing]
+        for queue_node in self._loosened:
+            for demand in tuple(queue_node.capped):
+                if not exceeded(queue_node.queue, demand.shape.pairs):
+                    del queue_node.capped[demand]
+                    del demand.capped_at[queue_node]
                     self._walk.free(demand)
         self._loosened.clear()
 
     def rescale(self) -> None:
         """Compare usage with a new total of the cluster."""
         self.total = list(self.state.total)
-        for standing in self.standings.values():
-            standing.compared_with = denominators(standing.queue, self.total)
-            self._mark(standing)
-            if standing.queue.settings.sort_policy == "fair":
-                for line in standing.lines.values():
-                    self._mark_line(line)
+        for queue_node in self.queue_nodes.values():
+            queue_node.compared_with = denominators(queue_node.queue, self.total)
+            self._mark(queue_node)
+            if queue_node.queue.settings.sort_policy == "fair":
+                for app_node in queue_node.app_nodes.values():
+                    self._mark_application(app_node)

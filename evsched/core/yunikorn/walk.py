@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evsched.core.yunikorn.order_nodes import AskGroup, Demand, DemandBucket, QueueNode
 from evsched.core.yunikorn.ordering import queue_key
-from evsched.core.yunikorn.standing import Bin, Demand, Group, Standing
 
 if TYPE_CHECKING:
     from evsched.core.state import State
@@ -24,7 +24,7 @@ class Walk:
         retry_needed: Whether anything happened that could let an ask be bound.
     """
 
-    def __init__(self, state: State, root: Standing) -> None:
+    def __init__(self, state: State, root: QueueNode) -> None:
         """Start with no ask."""
         self.state = state
         self.root = root
@@ -35,28 +35,28 @@ class Walk:
 
     # ------------------------------------------------------------------------------------- the walk
 
-    def first(self) -> Group | None:
+    def first(self) -> AskGroup | None:
         """Return the group whose first ask is next; None when nobody is left who could be tried."""
-        standing = self.root
+        queue_node = self.root
         while True:
-            if standing.queue.leaf:
-                group = self._first_group(standing)
+            if queue_node.queue.leaf:
+                group = self._first_group(queue_node)
                 if group is not None:
                     return group
             else:
-                below = self._first_child(standing)
+                below = self._first_child(queue_node)
                 if below is not None:
-                    standing = below
+                    queue_node = below
                     continue
-            parent = standing.parent
+            parent = queue_node.parent
             if parent is None:
                 return None
-            standing.asleep = True
-            standing.entry = None
-            parent.sleeping[standing] = None
-            standing = parent
+            queue_node.asleep = True
+            queue_node.entry = None
+            parent.sleeping[queue_node] = None
+            queue_node = parent
 
-    def _first_child(self, parent: Standing) -> Standing | None:
+    def _first_child(self, parent: QueueNode) -> QueueNode | None:
         if parent.read != self._freed_last:
             self._wake_children(parent)
         while (entry := parent.heap.first()) is not None:
@@ -68,20 +68,20 @@ class Walk:
             parent.sleeping[child] = None
         return None
 
-    def _first_group(self, leaf: Standing) -> Group | None:
+    def _first_group(self, leaf: QueueNode) -> AskGroup | None:
         if leaf.read != self._freed_last:
-            self._wake_bins(leaf)
+            self._wake_buckets(leaf)
         while (entry := leaf.tops.first()) is not None:
             group = entry[3]
-            bin_ = group.bin
-            demand = bin_.demand
+            bucket = group.bucket
+            demand = bucket.demand
             if demand.blocked or (
                 demand.capped_at and any(demand in above.capped for above in leaf.lineage)
             ):
-                bin_.top = None
-                bin_.asleep = True
-            elif bin_.heap.first() is not entry:
-                self._lift(leaf, bin_)
+                bucket.top = None
+                bucket.asleep = True
+            elif bucket.heap.first() is not entry:
+                self._lift(leaf, bucket)
             elif entry[1][3] in self.state.preemptions:
                 self.settle_group(group)
             else:
@@ -100,41 +100,41 @@ class Walk:
         self._serial += 1
         return self._serial
 
-    def settle_group(self, group: Group) -> None:
+    def settle_group(self, group: AskGroup) -> None:
         """Give a group the entry that it should have, or none."""
-        line = group.line
+        app_node = group.app_node
         head = group.heap.first()
-        if head is None or not line.open or line.key is None or group.limited:
+        if head is None or not app_node.open or app_node.key is None or group.limited:
             group.entry = None
             return
         entry = group.entry
-        if entry is not None and entry[1] == head and entry[0] == line.key:
+        if entry is not None and entry[1] == head and entry[0] == app_node.key:
             return
-        entry = group.entry = (line.key, head, self.next_serial(), group)
-        bin_ = group.bin
-        bin_.heap.push(entry, bin_.groups)
-        if bin_.heap.entries[0] is entry and not bin_.asleep:
-            self._lift(line.standing, bin_)
+        entry = group.entry = (app_node.key, head, self.next_serial(), group)
+        bucket = group.bucket
+        bucket.heap.push(entry, bucket.groups)
+        if bucket.heap.entries[0] is entry and not bucket.asleep:
+            self._lift(app_node.queue_node, bucket)
 
     @staticmethod
-    def _lift(leaf: Standing, bin_: Bin) -> None:
-        """Let the first entry of a bin stand for it among the tops of the leaf; an empty bin has none."""
-        bin_.top = bin_.heap.first()
-        if bin_.top is not None:
-            leaf.tops.push(bin_.top, leaf.bin_count)
+    def _lift(leaf: QueueNode, bucket: DemandBucket) -> None:
+        """Let the first entry of a bucket stand for it among the tops of the leaf; an empty bucket has none."""
+        bucket.top = bucket.heap.first()
+        if bucket.top is not None:
+            leaf.tops.push(bucket.top, leaf.bucket_count)
 
-    def settle_queue(self, standing: Standing) -> None:
+    def settle_queue(self, queue_node: QueueNode) -> None:
         """Give a queue the entry that it should have in the heap of its parent, or none."""
-        parent = standing.parent
+        parent = queue_node.parent
         if parent is None:
             return
-        if standing.highest is None or standing.asleep:
-            standing.entry = None
+        if queue_node.highest is None or queue_node.asleep:
+            queue_node.entry = None
             return
-        key = queue_key(standing.queue, standing.highest, standing.compared_with)
-        if standing.entry is None or standing.entry[0] != key:
-            standing.entry = (key, self.next_serial(), standing)
-            parent.heap.push(standing.entry, len(parent.queue.children))
+        key = queue_key(queue_node.queue, queue_node.highest, queue_node.compared_with)
+        if queue_node.entry is None or queue_node.entry[0] != key:
+            queue_node.entry = (key, self.next_serial(), queue_node)
+            parent.heap.push(queue_node.entry, len(parent.queue.children))
 
     # -------------------------------------------------------------------------------------- wakings
 
@@ -148,25 +148,25 @@ class Walk:
         """Take a demand off that list: no ask has it any more."""
         self._freed.pop(demand, None)
 
-    def _fresh(self, standing: Standing) -> list[Demand]:
+    def _fresh(self, queue_node: QueueNode) -> list[Demand]:
         """Return what came to that list since a queue read it last."""
         fresh = []
         for demand in reversed(self._freed):
-            if self._freed[demand] <= standing.read:
+            if self._freed[demand] <= queue_node.read:
                 break
             fresh.append(demand)
-        standing.read = self._freed_last
+        queue_node.read = self._freed_last
         return fresh
 
-    def wake(self, standing: Standing) -> None:
+    def wake(self, queue_node: QueueNode) -> None:
         """Put a queue that has something to offer back into the heap of its parent."""
-        if standing.asleep:
-            standing.asleep = False
-            if standing.parent is not None:
-                del standing.parent.sleeping[standing]
-            self.settle_queue(standing)
+        if queue_node.asleep:
+            queue_node.asleep = False
+            if queue_node.parent is not None:
+                del queue_node.parent.sleeping[queue_node]
+            self.settle_queue(queue_node)
 
-    def _wake_children(self, parent: Standing) -> None:
+    def _wake_children(self, parent: QueueNode) -> None:
         fresh = self._fresh(parent)
         for child in tuple(parent.sleeping):
             demands, capped = child.demands, child.capped
@@ -176,13 +176,13 @@ class Walk:
             ):
                 self.wake(child)
 
-    def _wake_bins(self, leaf: Standing) -> None:
+    def _wake_buckets(self, leaf: QueueNode) -> None:
         for demand in self._fresh(leaf):
-            for bin_ in leaf.bins.get(demand, {}).values():
-                if bin_.asleep and not bin_.limited:
-                    self.wake_bin(leaf, bin_)
+            for bucket in leaf.buckets.get(demand, {}).values():
+                if bucket.asleep and not bucket.limited:
+                    self.wake_bucket(leaf, bucket)
 
-    def wake_bin(self, leaf: Standing, bin_: Bin) -> None:
-        """Put a bin back among the tops of its leaf."""
-        bin_.asleep = False
-        self._lift(leaf, bin_)
+    def wake_bucket(self, leaf: QueueNode, bucket: DemandBucket) -> None:
+        """Put a bucket back among the tops of its leaf."""
+        bucket.asleep = False
+        self._lift(leaf, bucket)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from events import vocabulary as v
 from evsched.core.kueue.model import UNLIMITED, quota_of
 from evsched.core.kueue.shares import NOT_BORROWING, WEIGHTLESS, share_of, status
-from evsched.core.kueue.trial import Trial
+from evsched.core.kueue.trial import QuotaOverlay
 from tests.core.kueue import naive
 from tests.core.kueue.cohorts import engine_with, problem
 from tests.core.kueue.plain import Partition, cohort, queue, runs
@@ -26,7 +26,7 @@ def quota(partition, path):
 def test_every_number_is_the_recounted_one(seed, fair):
     """Subtree and local quota, usage, availability, potential and shares agree with definitions computed from nothing."""
     spec, running, _ = problem(seed, fair=fair)
-    engine, tree, trial = engine_with(spec, running), naive.Tree(spec, running), Trial()
+    engine, tree, trial = engine_with(spec, running), naive.Tree(spec, running), QuotaOverlay()
     for path, found in engine.state.queues.items():
         one = quota_of(found)
         node = ("q" if found.leaf else "c", one.name)
@@ -105,7 +105,7 @@ def test_what_is_kept_back_does_not_count_above():
     partition.does(runs("w", "a", cpu=4))
     assert quota(partition, "cohort/team").subtree == {0: 3}
     assert quota(partition, "cohort/team").usage == {0: 1}
-    assert Trial().available(quota(partition, "b"), 0) == 2
+    assert QuotaOverlay().available(quota(partition, "b"), 0) == 2
 
 
 def test_a_cohort_that_is_only_named_exists():
@@ -123,7 +123,7 @@ def test_the_largest_quota_is_exact():
     )
     assert quota(partition, "cohort/team").subtree == {0: UNLIMITED}
     partition.does(runs("w", "a", cpu=2**53))
-    assert Trial().available(quota(partition, "b"), 0) == UNLIMITED - 2**53
+    assert QuotaOverlay().available(quota(partition, "b"), 0) == UNLIMITED - 2**53
     assert quota(partition, "b").potential(0) == UNLIMITED
 
 

@@ -7,7 +7,7 @@ from events import vocabulary as v
 from evsched.core.kueue import classic as classic_search
 from evsched.core.kueue import fair as fair_search
 from evsched.core.kueue.model import quota_of
-from evsched.core.kueue.trial import Trial
+from evsched.core.kueue.trial import QuotaOverlay
 from replays.scenarios.kueue import OrderedKueue
 from tests.core.kueue import naive
 from tests.core.kueue.cohorts import engine_with, problems
@@ -103,7 +103,7 @@ def test_a_search_leaves_no_trace(problem):
     engine = engine_with(spec, running, ask)
     before = engine.state.digest()
     found_by_engine(spec, running, ask)
-    trial = Trial()
+    trial = QuotaOverlay()
     for queue in engine.state.queues.values():
         quota = quota_of(queue)
         for index in range(engine.state.width):

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evsched.core.kueue.cycle import Nominee
-from evsched.core.kueue.flavors import FIT, Assignment
+from evsched.core.kueue.flavors import FIT, FlavorAssignment
 from evsched.core.kueue.model import quota_of
-from evsched.core.kueue.trial import Trial
+from evsched.core.kueue.trial import QuotaOverlay
 from evsched.core.kueue.turns import turns
 from evsched.core.kueue.waiting import place_of
 from evsched.core.workloads import Ask
@@ -19,7 +19,7 @@ from tests.examples import examples
 
 def nominees_of(dice, engine):
     """Return a nominee for most queues, with the level that it has to borrow at."""
-    found, trial = [], Trial()
+    found, trial = [], QuotaOverlay()
     for path, one in engine.state.queues.items():
         quota = quota_of(one)
         if not one.leaf or dice.random() < 0.2:
@@ -36,7 +36,7 @@ def nominees_of(dice, engine):
             seq=1,
             uid=path,
         )
-        found.append(Nominee(ask, quota, Assignment(FIT, level, ({},), usage, (), ""), []))
+        found.append(Nominee(ask, quota, FlavorAssignment(FIT, level, ({},), usage, (), ""), []))
     return found
 
 
@@ -85,7 +85,7 @@ def test_the_fair_order_is_that_of_tournaments_played_anew(seed):
     """Every nominee that had its turn counts for the next."""
     spec, running, _ = problem(seed, fair=True)
     engine = engine_with(spec, running)
-    nominees, trial, found = nominees_of(Random(seed), engine), Trial(), []
+    nominees, trial, found = nominees_of(Random(seed), engine), QuotaOverlay(), []
     for nominee in turns(spec, trial, nominees):
         trial.add(nominee.queue, nominee.assignment.usage.items())
         found.append(nominee.ask.id)
@@ -101,6 +101,6 @@ def test_the_classic_order_borrows_least_first(seed):
     nominees = nominees_of(Random(seed), engine)
     found = [
         (one.assignment.level, -one.ask.priority, one.ask.created, one.ask.uid)
-        for one in turns(spec, Trial(), nominees)
+        for one in turns(spec, QuotaOverlay(), nominees)
     ]
     assert found == sorted(found)
