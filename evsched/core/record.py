@@ -64,7 +64,7 @@ class Truth(Protocol):
     changed: bool
     cycles: int
     tried: dict[str, int]
-    stirred: dict[str, None]
+    dirty_cohorts: dict[str, None]
     unfinished: dict[str, int]
     suspended: dict[tuple[str, str], Suspension]
 
@@ -171,7 +171,7 @@ def record(state: Truth) -> StateRecord:
         changed=state.changed,
         cycles=state.cycles,
         tried=state.tried,
-        stirred=list(state.stirred),
+        stirred=list(state.dirty_cohorts),
         unfinished=state.unfinished or msgspec.UNSET,
         recent=state.recent_proposals,
         # Left out while nothing is, and so it was before anything could be.

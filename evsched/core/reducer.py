@@ -75,10 +75,10 @@ def _cycle_started(state: State, event: v.CycleStarted) -> None:
     # Where something ended in the meantime the pass begins with the cycle that was cut; where only
     # new asks came it asks nobody again (-1: no cycle is that old).
     state.unfinished = {
-        path: state.cycles - 1 if path in state.stirred else state.unfinished.get(path, -1)
+        path: state.cycles - 1 if path in state.dirty_cohorts else state.unfinished.get(path, -1)
         for path in event.unfinished
     }
-    state.stirred.clear()
+    state.dirty_cohorts.clear()
     for name in event.tried:
         state.tried[name] = state.cycles
 

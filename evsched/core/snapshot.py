@@ -135,7 +135,7 @@ def _restore_work(state: State, found: StateRecord) -> None:
     state.quota_runs = {queue: dict.fromkeys(run) for queue, run in found.quota_runs.items()}
     state.leaving = {seq: dict.fromkeys(victims) for seq, victims in found.leaving}
     state.cycles, state.tried = found.cycles, found.tried
-    state.stirred = dict.fromkeys(found.stirred)
+    state.dirty_cohorts = dict.fromkeys(found.stirred)
     state.unfinished = {} if found.unfinished is msgspec.UNSET else found.unfinished
     for ask_id, node_name in found.reservations.items():
         state.reservations[ask_id] = node_name

@@ -62,8 +62,8 @@ class State:
             first such cycle.
         paused: (YuniKorn) Applications that are not looked at now, each with the time until then;
             read from the timers.
-        stirred: (Kueue) The tops of the cohort trees in which something ended since the last cycle,
-            by path.
+        dirty_cohorts: (Kueue) The tops of the cohort trees in which something ended since the last
+            cycle, by path.
         suspended: What is set aside because evsched failed at it, by kind and subject
             (`evsched.core.suspension`).
         unfinished: (Kueue) The tops of the cohort trees in which the last cycle was cut, by path. An
@@ -78,10 +78,10 @@ class State:
 
     __slots__ = (
         "_recent", "_recent_set", "allocations", "applications", "arriving", "asks", "changed", "checkpoint_every",
-        "configuration", "counting", "cycles", "dynamic", "index", "last_checkpoint", "last_cycle", "leader", "leaving",
-        "local_queues", "lost", "nodes", "paused", "preemptions", "queues", "quota_runs", "reservations", "root",
-        "rules_version", "seq", "stirred", "suspended", "templates", "term", "time", "timers", "total", "tried", "types",
-        "uncompared", "unfinished", "width",
+        "configuration", "counting", "cycles", "dirty_cohorts", "dynamic", "index", "last_checkpoint", "last_cycle",
+        "leader", "leaving", "local_queues", "lost", "nodes", "paused", "preemptions", "queues", "quota_runs",
+        "reservations", "root", "rules_version", "seq", "suspended", "templates", "term", "time", "timers", "total",
+        "tried", "types", "uncompared", "unfinished", "width",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class State:
         self.tried: dict[str, int] = {}
         self.unfinished: dict[str, int] = {}
         self.paused: dict[str, int] = {}
-        self.stirred: dict[str, None] = {}
+        self.dirty_cohorts: dict[str, None] = {}
         self.local_queues: dict[str, str] = {}
         self.suspended: dict[tuple[str, str], Suspension] = {}
         self.lost: dict[str, Node] = {}

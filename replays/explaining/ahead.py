@@ -120,7 +120,7 @@ def look_again(world: Engine, ask_id: str, notebook: Notebook) -> int:
     if ask_id not in state.preemptions:
         del state.tried[ask_id]
     state.changed = False
-    state.stirred = {}
+    state.dirty_cohorts = {}
     world.tracer = notebook
     world.step(state.time)
     heard = len(notebook.notes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evsched.core import tallies
 from evsched.core.folding.applications import application_of, forget_if_done
 from evsched.core.folding.asks import take_out, total
-from evsched.core.folding.cluster import stir
+from evsched.core.folding.cluster import mark_dirty
 from evsched.core.folding.preemptions import left
 from evsched.core.workloads import Allocation
 
@@ -106,7 +106,7 @@ def allocation_released(state: State, event: v.AllocationReleased) -> None:
     if state.counting:
         tallies.ends(state, application, allocation)
     if application.leaf.quota is not None:
-        stir(state, application.leaf)
+        mark_dirty(state, application.leaf)
     if allocation.told:
         left(state, allocation)
     if application.closing:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evsched.core import suspension, tallies
 from evsched.core.folding.applications import application_of, forget_if_done
-from evsched.core.folding.cluster import stir
+from evsched.core.folding.cluster import mark_dirty
 from evsched.core.folding.pauses import end_pause
 from evsched.core.folding.reservations import unreserve
 from evsched.core.resources import written
@@ -68,7 +68,7 @@ def ask_withdrawn(state: State, event: v.AskWithdrawn) -> None:
     take_out(state, application, ask)
     if state.counting:
         tallies.waits_no_longer(state, application, ask)
-    stir(state, application.leaf)
+    mark_dirty(state, application.leaf)
     forget_if_done(state, application)
     state.changed = True
 

@@ -20,7 +20,7 @@ def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
     state.changed = True
     # New quotas are something new for every tree of cohorts.
     by_quota = admits_by_quota(event.configuration)
-    state.stirred = dict.fromkeys(state.root.children) if by_quota else {}
+    state.dirty_cohorts = dict.fromkeys(state.root.children) if by_quota else {}
     state.unfinished = {}
 
 
@@ -29,7 +29,7 @@ def rules_adopted(state: State, event: v.RulesAdopted) -> None:
     state.rules_version = event.rules
     state.changed = True
     if admits_by_quota(state.configuration):
-        state.stirred = dict.fromkeys(state.root.children)
+        state.dirty_cohorts = dict.fromkeys(state.root.children)
     # What an index has worked out may hold a reading of the former rules.
     state.index = None
 
@@ -101,10 +101,10 @@ def queue_removed(state: State, event: v.QueueRemoved) -> None:
         state.index.queue_removed(event.queue)
 
 
-def stir(state: State, leaf: Queue) -> None:
+def mark_dirty(state: State, leaf: Queue) -> None:
     """Note that something ended in the tree of a leaf (Kueue): who waits there in vain is looked at again."""
     if leaf.quota is not None:
-        state.stirred[leaf.quota.tree] = None
+        state.dirty_cohorts[leaf.quota.tree] = None
 
 
 def node_changed(state: State, node: Node) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evsched.core import queues as q
 from evsched.core import tallies
-from evsched.core.folding.cluster import stir
+from evsched.core.folding.cluster import mark_dirty
 from evsched.core.folding.reservations import reserve, unreserve
 from evsched.core.registry import admits_by_quota, family_of
 from evsched.core.timers import NOMINATION, Timer, nomination_of
@@ -80,7 +80,7 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
     for name in event.victims:
         allocation = state.allocations[name]
         left(state, allocation)
-        stir(state, state.queues[allocation.queue])
+        mark_dirty(state, state.queues[allocation.queue])
         if state.counting:
             q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, -1)
         allocation.told = allocation.attempts = allocation.told_by = 0

@@ -54,7 +54,8 @@ def is_due(state: State) -> bool:
         return True
     queues = state.queues
     return any(
-        path in queues and queues[path].pending_asks for path in (*state.stirred, *state.unfinished)
+        path in queues and queues[path].pending_asks
+        for path in (*state.dirty_cohorts, *state.unfinished)
     )
 
 
@@ -142,7 +143,7 @@ class Run:
     def _trees(self) -> list[tuple[Quota, list[str]]]:
         """Return the trees that have something to do, with their queues in which somebody waits."""
         state = self.state
-        busy = dict.fromkeys((*state.stirred, *state.unfinished))
+        busy = dict.fromkeys((*state.dirty_cohorts, *state.unfinished))
         for name in self.waiting.new:
             if name in state.asks:
                 quota = quota_in(state.queues[state.asks[name].queue])
@@ -202,7 +203,7 @@ class Run:
         if ask.id in self._done:
             return False
         tried = state.tried.get(ask.id)
-        if tried is None or top.path in state.stirred:
+        if tried is None or top.path in state.dirty_cohorts:
             return True
         return tried <= state.unfinished.get(top.path, -1)
 

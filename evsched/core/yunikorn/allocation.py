@@ -45,7 +45,7 @@ def allocate(step: Step) -> None:
     columns = columns_of(state)
     order = order_of(state, columns)
     if (
-        order.retry_needed or columns.stirred
+        order.retry_needed or columns.retry_needed
     ):  # else whoever waits was tried in vain, and nothing has changed that could help
         _serve_reserved(step, columns)
         _serve_waiting(step, order, columns)

@@ -126,7 +126,7 @@ class NodeColumns:
         self._dirty[node.name] = node
 
     @property
-    def stirred(self) -> bool:
+    def retry_needed(self) -> bool:
         """Whether a node changed since the columns were last looked at."""
         return bool(self._dirty) or bool(self.grown)
 

@@ -42,7 +42,7 @@ def quiet(engine: Engine, now: int) -> int:
 def again(engine: Engine, now: int) -> list[v.AnyEvent]:
     """Return what a cycle without a budget still decides when every waiting workload is looked at once more."""
     twin = Engine(snapshot.decode(snapshot.encode(engine.state), now))
-    twin.state.stirred = dict.fromkeys(twin.state.root.children)
+    twin.state.dirty_cohorts = dict.fromkeys(twin.state.root.children)
     return [event for event in twin.step(now + 1) if isinstance(event, v.AllocationBound)]
 
 
