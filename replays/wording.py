@@ -252,6 +252,7 @@ CAUSES: dict[str, Callable[[Facts], str]] = {
         "is before it (application.sort.policy stateaware)."
     ),
     "no-node": _no_node,
+    "overtaken": lambda _: "There is room, but asks that come before it take it.",
     "too-large": lambda facts: (
         f"No node is large enough: the largest has {amount(facts['resource'], facts['largest'])} "
         f"{facts['resource']}, {_requested(facts)} requested."
@@ -292,6 +293,7 @@ REMEDIES: dict[str, Callable[[Facts], str]] = {
         if facts["resource"]
         else f"the end of an application{_of(facts['whom'])} in {facts['queue']}, or more maxapplications"
     ),
+    "overtaken": lambda _: "more room, or fewer asks before it",
     "too-large": lambda facts: f"a node with {_requested(facts)}, or a smaller request",
     "behind": lambda facts: (
         f"the first allocation or the end of application {facts['application']}"

@@ -257,18 +257,23 @@ def _held(
         yield cause(
             ask.id, "paused", application=ask.application, asks=len(set(without)), **codes["paused"]
         )
+    binding = [level for level in path if level.binding]
+    fits = bool(nodes) and nodes[0].schedulable and not nodes[0].lacking
+    without_node = "no-node" in codes or "required-node" in codes
+    # The tracer heard what was left when those before it had been served.
+    if ("max" in codes and not binding) or (without_node and fits):
+        yield cause(ask.id, "overtaken")
     if "max" in codes:
-        for level in path:
-            if level.binding:
-                assert level.limit is not None
-                yield cause(
-                    level.queue, "queue-maximum", queue=level.queue, resource=level.resource,
-                    requested=level.requested, used=level.used, promised=level.claimed, limit=level.limit,
-                )  # fmt: skip
+        for level in binding:
+            assert level.limit is not None
+            yield cause(
+                level.queue, "queue-maximum", queue=level.queue, resource=level.resource,
+                requested=level.requested, used=level.used, promised=level.claimed, limit=level.limit,
+            )  # fmt: skip
     for code in ("limit", "behind"):
         if code in codes:
             yield cause(codes[code]["queue"], code, **codes[code])
-    if "no-node" in codes or "required-node" in codes:
+    if without_node and not fits:
         yield _no_node(state, ask, nodes)
 
 
@@ -296,6 +301,8 @@ def _changes(state: State, found: Explanation, causes: list[Note]) -> Iterable[N
             case "in-flight":
                 for name in facts["waiting_for"]:
                     yield remedy(name, "victims-end", allocation=name)
+            case "overtaken":
+                yield remedy(ask.id, "overtaken")
             case "paused":
                 yield remedy(ask.id, "pause-ends", **facts)
             case "queue-maximum":
