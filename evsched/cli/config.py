@@ -28,11 +28,13 @@ app = App(name="config", help="Check, compare and apply configurations.")
 MAX_DOCUMENT = 250_000
 """Characters of a document that an event carries; a larger one is applied without its text."""
 
+Strict = Annotated[bool, Parameter(negative=())]
+
 Files = Annotated[list[Path], Parameter(name="FILE", negative=())]
 
 
 @app.command
-def check(files: Files, /, *, json: Json = False) -> int:
+def check(files: Files, /, *, strict: Strict = False, json: Json = False) -> int:
     """Check a configuration without applying it; exits 1 when it would be refused.
 
     **Examples**
@@ -43,6 +45,7 @@ def check(files: Files, /, *, json: Json = False) -> int:
 
     Args:
         files: One queues.yaml, or Kueue manifests in files and folders.
+        strict: Warnings refuse it as well: what is not decided, or will not do what it seems to.
         json: One document: whether it is valid, its partitions, faults and warnings.
     """
     for file in files:
@@ -53,23 +56,25 @@ def check(files: Files, /, *, json: Json = False) -> int:
         loaded = load(files)
     except ConfigurationError as error:
         loaded, faults = Loaded(configurations=()), error.faults
+    bad = bool(faults or (strict and loaded.warnings))
     if json:
         emit(
             {
-                "valid": not faults,
+                "valid": not bad,
                 "partitions": [one.partition for one in loaded.configurations],
                 "faults": [_fault(fault) for fault in faults],
                 "warnings": [_fault(fault) for fault in loaded.warnings],
             }
         )
-        return NO if faults else DONE
+        return NO if bad else DONE
     for fault in faults:
         say(str(fault))
     for warning in loaded.warnings:
         say(f"warning: {warning}")
     for one in loaded.configurations:
-        paper().print(f"partition {one.partition}: valid ({_size(one)})")
-    return NO if faults else DONE
+        verdict = "refused for its warnings" if bad else "valid"
+        paper().print(f"partition {one.partition}: {verdict} ({_size(one)})")
+    return NO if bad else DONE
 
 
 @app.command
@@ -148,6 +153,7 @@ async def apply(
     *,
     where: Where = HERE,
     name: str | None = None,
+    strict: Strict = False,
     wait: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
 ) -> int:
@@ -163,10 +169,11 @@ async def apply(
         files: One queues.yaml, or Kueue manifests in files and folders.
         where: Which log.
         name: The partition to apply, where a queues.yaml holds several.
+        strict: Warnings refuse it as well.
         wait: Wait until a leader has answered; exits 1 when it refuses.
         json: One document: the id of the proposal, its position, and with --wait the answer.
     """
-    loaded = load_or_refuse(files)
+    loaded = load_or_refuse(files, strict=strict)
     found = [one for one in loaded.configurations if name is None or one.partition == name]
     if len(found) != 1:
         names = ", ".join(one.partition for one in loaded.configurations)
@@ -191,16 +198,19 @@ async def apply(
     return NO if refused else DONE
 
 
-def load_or_refuse(files: Sequence[Path]) -> Loaded:
-    """Return what these files hold.
+def load_or_refuse(files: Sequence[Path], *, strict: bool = False) -> Loaded:
+    """Return what these files hold; ``strict``: not where there is anything to warn of.
 
     Raises:
         CommandError: Something is wrong with them; every fault is in the message.
     """
     try:
-        return load(files)
+        loaded = load(files)
     except ConfigurationError as error:
         raise refused(error.faults) from error
+    if strict and loaded.warnings:
+        raise refused(loaded.warnings)
+    return loaded
 
 
 def _fault(fault: Fault) -> dict[str, Any]:

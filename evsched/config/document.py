@@ -55,6 +55,7 @@ class Node:
         text: A scalar as it was written; empty for the others.
         fields: The values of a mapping by key, in their order.
         items: The elements of a list.
+        literal: True for a scalar whose lines are those of the file below its own (a block, ``|``).
     """
 
     source: str
@@ -64,6 +65,7 @@ class Node:
     text: str = ""
     fields: dict[str, Node] = field(default_factory=dict)
     items: list[Node] = field(default_factory=list)
+    literal: bool = False
 
     def fault(self, message: str) -> Fault:
         """Return a fault at this place."""
@@ -86,13 +88,17 @@ class Node:
                 return f"the {kind if kind != 'other' else 'date'} {self.text}"
 
 
-def parse_yaml(text: str, source: str, most: int = MAX_DOCUMENT) -> tuple[Node, ...]:
+def parse_yaml(
+    text: str, source: str, most: int = MAX_DOCUMENT, *, inside: Node | None = None
+) -> tuple[Node, ...]:
     """Return the documents of a YAML (or JSON) text, empty ones left out.
 
     Args:
         text: Of the file.
         source: Its name, for faults.
         most: Bytes that it may have.
+        inside: The scalar of a file that the text is, whose path and line faults begin with; None:
+            the text is a file.
 
     Raises:
         ConfigurationError: The text is too large, no YAML, nested too deeply, or uses anchors,
@@ -103,18 +109,25 @@ def parse_yaml(text: str, source: str, most: int = MAX_DOCUMENT) -> tuple[Node, 
         raise ConfigurationError(
             (Fault(source, 0, "", f"found {size} bytes, expected at most {most}"),)
         )
-    builder = _Builder(source)
+    builder = _Builder(source, inside)
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise ConfigurationError(
-            (Fault(source, mark.line + 1 if mark else 0, "", f"is no YAML: {error.problem}"),)
+            (
+                Fault(
+                    source,
+                    builder.line_at(mark.line) if mark else 0,
+                    builder.at,
+                    f"is no YAML: {error.problem}",
+                ),
+            )
         ) from error
     except (yaml.YAMLError, UnicodeError) as error:
         raise ConfigurationError(
-            (Fault(source, 0, "", f"is no YAML: {' '.join(str(error).split())}"),)
+            (Fault(source, 0, builder.at, f"is no YAML: {' '.join(str(error).split())}"),)
         ) from error
     if builder.faults:
         raise ConfigurationError(tuple(builder.faults))
@@ -213,8 +226,10 @@ class _Builder:
     The stack holds the open mappings and lists, and for a mapping the key whose value comes next.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, inside: Node | None) -> None:
         self.source = source
+        self.at = "" if inside is None else inside.path
+        self._inside = inside
         self.documents: list[Node] = []
         self.faults: list[Fault] = []
         self._stack: list[tuple[Node, list[str]]] = []
@@ -255,9 +270,10 @@ class _Builder:
         if self._stack and self._stack[-1][0].kind == "mapping" and not self._stack[-1][1]:
             self._key(event)
             return
-        self._add(
-            Node(self.source, self._path(), _line(event), _KINDS.get(tag, "text"), event.value)
-        )
+        kind = _KINDS.get(tag, "text")
+        node = Node(self.source, self._path(), self._line(event), kind, event.value)
+        node.literal = event.style == "|"
+        self._add(node)
 
     def _key(self, event: yaml.ScalarEvent) -> None:
         """Take a mapping's next key."""
@@ -278,7 +294,7 @@ class _Builder:
                 (self._fault(event, "found a mapping or list as a key, expected text"),)
             )
         kind: Kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
-        node = Node(self.source, self._path(), _line(event), kind)
+        node = Node(self.source, self._path(), self._line(event), kind)
         self._add(node)
         self._stack.append((node, []))
 
@@ -296,7 +312,7 @@ class _Builder:
     def _path(self) -> str:
         """Return the path of the node that comes next."""
         if not self._stack:
-            return ""
+            return self.at
         parent, key = self._stack[-1]
         return (
             f"{parent.path}[{len(parent.items)}]"
@@ -306,9 +322,15 @@ class _Builder:
 
     def _fault(self, event: yaml.Event, message: str) -> Fault:
         """Return a fault where the parser is."""
-        return Fault(self.source, _line(event), self._path(), message)
+        return Fault(self.source, self._line(event), self._path(), message)
 
+    def line_at(self, line: int) -> int:
+        """Return the line of the file, from 1, that a line of the text is, from 0."""
+        if self._inside is None:
+            return line + 1
+        # The lines of a block stand below its own; how those of another text were joined is lost.
+        return self._inside.line + (line + 1 if self._inside.literal else 0)
 
-def _line(event: yaml.Event) -> int:
-    """Return the line of an event, from 1."""
-    return event.start_mark.line + 1 if event.start_mark is not None else 0
+    def _line(self, event: yaml.Event) -> int:
+        """Return the line of an event, from 1."""
+        return self.line_at(event.start_mark.line) if event.start_mark is not None else 0

@@ -8,12 +8,14 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from events.bounds import MAX_DOCUMENT
 from events.configuration import Configuration, CustomSpec, KueueSpec
-from evsched.config.document import Node, from_object, parse_yaml
+from evsched.config.document import MAX_FAULTS, Node, from_object, parse_yaml
 from evsched.config.errors import ConfigurationError, Fault
-from evsched.config.manifests import read_manifests
+from evsched.config.manifests import GROUPS, read_manifests
+from evsched.config.objects import is_config_map, opened, pass_over, unfolded
 from evsched.config.places import Places
 from evsched.config.queues_yaml import read_queues
 from evsched.config.reading import Reader
@@ -23,6 +25,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 """What is read of a folder."""
 
 _SOURCE = "config"
+_EXPECTED = "partitions (queues.yaml) or kind and apiVersion (Kueue manifests)"
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
@@ -75,14 +78,21 @@ def load_texts(texts: Iterable[tuple[str, str]]) -> Loaded:
             documents.extend(parse_yaml(text, source))
         except ConfigurationError as error:
             faults.extend(error.faults)
-    if faults:
-        raise ConfigurationError(tuple(faults))
     text = (
         named[0][1]
         if len(named) == 1
         else "".join(f"---\n# {source}\n{text.rstrip()}\n" for source, text in named)
     )
-    return _loaded(tuple(documents), text)
+    if not documents and not faults:
+        source = ", ".join(source for source, _ in named) or _SOURCE
+        faults.append(Fault(source, 0, "", f"is empty, expected {_EXPECTED}"))
+    try:
+        loaded = _loaded(tuple(documents), text) if documents else None
+    except ConfigurationError as error:
+        faults.extend(error.faults)
+    if faults or loaded is None:
+        raise ConfigurationError(tuple(faults))
+    return loaded
 
 
 def load_mapping(form: str, document: Any, source: str = _SOURCE) -> Loaded:
@@ -138,25 +148,29 @@ def from_mapping(form: str, document: Any, source: str = _SOURCE) -> tuple[Confi
 
 def _loaded(documents: tuple[Node, ...], text: str) -> Loaded:
     """Return the configurations of documents whose format is told by their content."""
+    reader = Reader()
+    documents = unfolded(documents)
+    maps = tuple(filter(is_config_map, documents))
     queues = [document for document in documents if "partitions" in document.fields]
     if queues and len(documents) > 1:
         message = "found a queues.yaml beside other documents, expected it alone"
         raise ConfigurationError((queues[0].fault(message),))
-    if queues:
+    if maps:
+        inner = opened(maps, reader)
+        reader.finish()
+        assert inner is not None  # else there was a fault
+        loaded = _loaded_queues(inner)
+    elif queues:
         loaded = _loaded_queues(queues[0])
     elif any(
         "kind" in document.fields or "apiVersion" in document.fields for document in documents
     ):
         loaded = _loaded_manifests(documents)
     else:
-        fault = documents[0].fault if documents else Node(_SOURCE, "", 0, "null").fault
         raise ConfigurationError(
-            (
-                fault(
-                    "found neither partitions (queues.yaml) nor kind and apiVersion (Kueue manifests)"
-                ),
-            )
+            (_first(documents).fault(f"found neither {_EXPECTED.replace(' or ', ' nor ')}"),)
         )
+    loaded = replace(loaded, warnings=(*reader.warnings, *loaded.warnings))
     return Loaded(configurations=loaded.configurations, warnings=loaded.warnings, text=text)
 
 
@@ -164,40 +178,75 @@ def _loaded_queues(document: Node, *, direct: bool = False) -> Loaded:
     """Return the partitions of a queues.yaml document."""
     reader, places = Reader(), Places()
     specs = read_queues(document, reader, places)
-    reader.finish()
     seen: set[str] = set()
     for index, spec in enumerate(specs):
         if spec.partition.lower() in seen:
             node = document.fields["partitions"].items[index]
             reader.refuse(node, f"found partition {spec.partition} a second time, expected once")
         seen.add(spec.partition.lower())
-    return _judged(specs, document, (reader, places), direct=direct)
+    return _judged(specs, (document,), (reader, places), direct=direct)
 
 
 def _loaded_manifests(documents: tuple[Node, ...], *, direct: bool = False) -> Loaded:
     """Return the configuration of Kueue manifests."""
     reader, places = Reader(), Places()
+    documents = pass_over(unfolded(documents), reader, GROUPS)
     spec = read_manifests(documents, reader, places)
-    reader.finish()
-    whole = documents[0] if documents else Node(_SOURCE, "", 0, "null")
+    whole = _first(documents)
     for problem in configuration_checks.remarks(spec):
         reader.warnings.append(places.fault(problem, whole))
-    return _judged((spec,), whole, (reader, places), direct=direct)
+    return _judged((spec,), documents, (reader, places), direct=direct)
+
+
+def _first(documents: tuple[Node, ...]) -> Node:
+    """Return the document to which everything belongs that has no better place."""
+    return documents[0] if documents else Node(_SOURCE, "", 0, "null")
 
 
 def _judged(
-    specs: tuple[Configuration, ...], whole: Node, read: tuple[Reader, Places], *, direct: bool
+    specs: tuple[Configuration, ...],
+    documents: tuple[Node, ...],
+    read: tuple[Reader, Places],
+    *,
+    direct: bool,
 ) -> Loaded:
     """Return configurations that break no rule; what only a file is refused for is a warning where they are given directly."""
     reader, places = read
+    unread = tuple(reader.faults)
+    whole = _first(documents)
     for spec in specs:
         found = places if isinstance(spec, KueueSpec) else places.within(spec.partition)
         for problem in configuration_checks.file_problems(spec):
-            (reader.warnings if direct and problem.advisory else reader.faults).append(
-                found.fault(problem, whole)
-            )
+            fault = found.fault(problem, whole)
+            if any(_follows(fault, one, documents) for one in unread):
+                continue
+            (reader.warnings if direct and problem.advisory else reader.faults).append(fault)
+    if unread:
+        # Told in the order of each file, whichever pass found them.
+        reader.faults.sort(key=lambda fault: (fault.source, fault.line))
+    del reader.faults[MAX_FAULTS:]
     reader.finish()
     return Loaded(configurations=specs, warnings=tuple(reader.warnings))
+
+
+def _follows(fault: Fault, unread: Fault, documents: tuple[Node, ...]) -> bool:
+    """Tell whether a rule may only seem broken, because something that it looks at could not be read.
+
+    It looks at its own place, what is below and what is above. Placement rules look at the names of
+    all queues.
+    """
+    if _document_of(fault, documents) != _document_of(unread, documents):
+        return False
+    if ".placementrules[" in fault.path and ".queues" in unread.path:
+        return True
+    short, long = sorted((fault.path, unread.path), key=len)
+    return not short or (long.startswith((f"{short}.", f"{short}["))) or long == short
+
+
+def _document_of(fault: Fault, documents: tuple[Node, ...]) -> tuple[str, int]:
+    """Return the file of a fault and the line in which its document begins; paths are those of a document."""
+    begins = [one.line for one in documents if one.source == fault.source]
+    return fault.source, max((line for line in begins if line <= fault.line), default=0)
 
 
 def _files(paths: Iterable[str | Path]) -> list[Path]:

@@ -38,6 +38,19 @@ _KINDS = (
     "WorkloadPriorityClass",
     "Configuration",
 )
+_NOT_DECIDED = {
+    "AdmissionCheck": "no workload waits for an admission check",
+    "Topology": "nodes are not chosen by their topology",
+    "MultiKueueConfig": "no workload is sent to another cluster",
+    "MultiKueueCluster": "no workload is sent to another cluster",
+    "ProvisioningRequestConfig": "no nodes are asked for",
+    "Workload": "workloads are proposed (`evsched submit`), not configured",
+}
+"""Kinds of Kueue that are read past, and what is therefore not decided."""
+
+GROUPS = (_GROUP, _CONFIG_GROUP)
+"""The API groups whose objects are read."""
+
 _OBJECT_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
 
 _NOT_MODELLED: dict[str, tuple[str, ...]] = {
@@ -120,6 +133,9 @@ def _read_object(node: Node, read: _Manifests) -> None:
         get(node.fields, "kind").text,
         get(node.fields, "apiVersion").text.partition("/"),
     )
+    if kind in _NOT_DECIDED and group == _GROUP:
+        reader.warn(node.fields["kind"], f"{kind} has no effect: {_NOT_DECIDED[kind]}")
+        return
     if kind not in _KINDS:
         reader.refuse(
             get(node.fields, "kind") if "kind" in node.fields else node,

@@ -311,6 +311,7 @@ def _rule(node: Node, reader: Reader, depth: int) -> PlacementRuleSpec:
             get(fields, "name"),
             {"fixed": "fixed", "tag": "tag", "user": "user", "provided": "provided"},
             "provided",
+            fold=True,
         ),
         create=reader.boolean(get(fields, "create"), default=False),
         value=reader.text(get(fields, "value")),
@@ -326,7 +327,7 @@ def _filter(node: Node, reader: Reader) -> FilterSpec | None:
     fields = reader.mapping(node, ("type", "users", "groups"))
     return FilterSpec(
         allow=reader.word(
-            get(fields, "type"), {"allow": True, "deny": False, "": True}, default=True
+            get(fields, "type"), {"allow": True, "deny": False, "": True}, default=True, fold=True
         ),
         users=reader.texts(get(fields, "users")),
         groups=reader.texts(get(fields, "groups")),
@@ -334,8 +335,14 @@ def _filter(node: Node, reader: Reader) -> FilterSpec | None:
 
 
 def _amounts(node: Node, reader: Reader) -> Amounts | None:
-    """Return amounts in base units by resource, in the document's order; None when there are none."""
+    """Return amounts in base units by resource, in the document's order; None when there are none.
+
+    A resource without an amount is refused, as by YuniKorn: left out it would not be limited.
+    """
     amounts = {}
+    for value in node.fields.values():
+        if value.kind == "null":
+            reader.refuse(value, "found nothing, expected an amount")
     for resource, value in reader.mapping(node).items():
         amounts[resource] = reader.parsed(value, partial(parse_yunikorn, resource), 0)
     return amounts or None

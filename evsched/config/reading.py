@@ -110,11 +110,14 @@ class Reader:
             return node.text
         return default
 
-    def word(self, node: Node, words: Mapping[str, Value], default: Value) -> Value:
-        """Return what one of some words stands for."""
+    def word(
+        self, node: Node, words: Mapping[str, Value], default: Value, *, fold: bool = False
+    ) -> Value:
+        """Return what one of some words stands for; ``fold``: upper case letters count as lower case ones."""
         if node.kind == "null":
             return default
         text = node.text if node.kind in {"text", "boolean"} else ""
+        text = text.lower() if fold else text
         if text not in words:
             self.refuse(
                 node,

@@ -47,6 +47,7 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
             1, a workload that is considered ``look_cost``. What is left goes on in the next step.
             0: no limit.
         look_cost: See ``cycle_budget``.
+        folds_tags: (YuniKorn) Whether a placement rule finds a tag whatever the case of its letters.
     """
 
     version: int
@@ -63,6 +64,7 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
     keeps_victims: bool
     cycle_budget: int
     look_cost: int
+    folds_tags: bool
 
 
 _FIRST = Rules(
@@ -80,6 +82,7 @@ _FIRST = Rules(
     keeps_victims=False,
     cycle_budget=0,
     look_cost=32,
+    folds_tags=False,
 )
 
 _SECOND = replace(
@@ -105,12 +108,17 @@ _SECOND = replace(
             "Kueue: a cycle that would be long goes on in the next step, after the inputs that came"
             " meanwhile; workloads of higher priority have their turn first."
         ),
+        (
+            "YuniKorn: a placement rule by tag finds the tag whatever the case of its letters, as"
+            " YuniKorn does."
+        ),
         "Digests also cover the order of reservations, quota runs, dynamic queues and failed asks.",
     ),
     nominates=True,
     claim_at_start=True,
     keeps_victims=True,
     cycle_budget=8_000,
+    folds_tags=True,
 )
 
 _VERSIONS = (_FIRST, _SECOND)

@@ -46,6 +46,26 @@ def test_an_invalid_file_exits_1_with_the_place(queues, capsys):
     assert document["faults"][0]["line"] == 8
 
 
+def test_strict_refuses_what_only_brings_a_warning(tmp_path, capsys, monkeypatch):
+    """For a pipeline that wants nothing in its files that is not decided; by default it is told."""
+    monkeypatch.setenv("EVSCHED_LOG", f"sqlite:///{tmp_path / 'log.db'}")
+    path = tmp_path / "check.yaml"
+    path.write_text(
+        "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {name: a}\n"
+        "spec: {namespaceSelector: {}}\n---\n"
+        "apiVersion: kueue.x-k8s.io/v1beta1\nkind: AdmissionCheck\nmetadata: {name: c}\n"
+    )
+    assert run(["config", "check", str(path)]) == 0
+    assert "warning: " in capsys.readouterr().err
+    assert run(["config", "check", str(path), "--strict"]) == 1
+    assert "refused for its warnings" in capsys.readouterr().out
+    assert run(["config", "check", str(path), "--strict", "--json"]) == 1
+    assert not json.loads(capsys.readouterr().out)["valid"]
+    assert run(["config", "apply", str(path), "--strict"]) == 2
+    assert "AdmissionCheck has no effect" in capsys.readouterr().err
+    assert run(["config", "apply", str(path)]) == 0
+
+
 def test_a_missing_file_is_no_valid_configuration(capsys):
     """It is named."""
     assert run(["config", "check", "nowhere.yaml"]) in {1, 2}

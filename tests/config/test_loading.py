@@ -62,7 +62,8 @@ def test_byte_order_mark(tmp_path):
         (None, "cannot be read: No such file"),
         (b"a: \xff", "is no UTF-8 text"),
         (b"a" * (MAX_DOCUMENT + 1), "found more than 262144 bytes"),
-        (b"", "found neither partitions"),
+        (b"", "q.yaml: is empty, expected partitions (queues.yaml) or kind and apiVersion"),
+        (b"# nothing\n---\n", "q.yaml: is empty"),
         (b"a: [", "is no YAML"),
         (
             QUEUES.encode() + b"---\n" + COHORT.format("a").encode(),
@@ -91,6 +92,15 @@ def test_faults_of_all_files_are_told(tmp_path):
     """Every file that is no YAML is named at once."""
     for name in ("a.yaml", "b.yaml"):
         (tmp_path / name).write_text("a: [")
+    with pytest.raises(ConfigurationError) as caught:
+        load([tmp_path])
+    assert [Path(fault.source).name for fault in caught.value.faults] == ["a.yaml", "b.yaml"]
+
+
+def test_a_file_that_is_no_yaml_hides_no_fault_of_another(tmp_path):
+    """What can be read is judged in the same pass."""
+    (tmp_path / "a.yaml").write_text("a: [")
+    (tmp_path / "b.yaml").write_text(COHORT.format("x").replace("kind: Cohort", "kind: Cohrt"))
     with pytest.raises(ConfigurationError) as caught:
         load([tmp_path])
     assert [Path(fault.source).name for fault in caught.value.faults] == ["a.yaml", "b.yaml"]

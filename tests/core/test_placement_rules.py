@@ -14,6 +14,7 @@ from events.configuration import (
     TemplateSpec,
     YunikornSpec,
 )
+from evsched.core.rules import rules_of
 from evsched.core.yunikorn.access import listed
 from evsched.core.yunikorn.application_placement import passes
 from tests.core.quota_clusters import START, Cluster
@@ -178,6 +179,25 @@ def test_why_an_application_is_refused(rules, application, reason):
     assert kinds(where, v.QueueCreated) == []
     where.engine.state.seq -= 1
     assert where.engine.state.digest() == before
+
+
+@pytest.mark.parametrize(
+    ("tags", "queue"),
+    [
+        ({"NameSpace": "x"}, "root.x"),
+        ({"NAMESPACE": "x", "namespace": "y"}, "root.y"),
+        ({"nameSpace": "y", "NAMESPACE": "x"}, "root.x"),
+    ],
+)
+def test_a_tag_is_found_in_any_case_by_rules_2(tags, queue):
+    """As by YuniKorn; the exact name wins, then the first by name. Rules 1 want the exact one."""
+    rule = Rule(name="tag", value="namespace", create=True)
+    newer, older = cluster(rule), cluster(rule)
+    newer.engine.state.rules, older.engine.state.rules = rules_of(2), rules_of(1)
+    assert submit(newer, tags=tags) == queue
+    assert "has no tag namespace" in submit(newer, "other", tags={"names": "x"})
+    if "namespace" not in tags:
+        assert "has no tag namespace" in submit(older, tags=tags)
 
 
 @pytest.mark.parametrize(

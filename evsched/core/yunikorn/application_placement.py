@@ -22,7 +22,7 @@ name their leaf, and neither rules nor access lists are asked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from events import vocabulary as v
@@ -117,7 +117,7 @@ def _resolve(
     """Return the path that a rule finds, in lower case; the queue exists or may be created by the rule."""
     if rule.filter is not None and not passes(rule.filter, application.user, application.groups):
         return _Miss("conflict", f"its filter does not let user {application.user} pass")
-    name = _name(rule, application)
+    name = _name(state, rule, application)
     if isinstance(name, _Miss):
         return name
     name = name.lower()
@@ -149,7 +149,9 @@ def _has_rules(state: State) -> bool:
     )
 
 
-def _name(rule: PlacementRuleSpec, application: v.ApplicationSubmitted) -> str | _Miss:
+def _name(
+    state: State, rule: PlacementRuleSpec, application: v.ApplicationSubmitted
+) -> str | _Miss:
     """Return the name that a rule looks at."""
     match rule.name:
         case "fixed":
@@ -157,11 +159,22 @@ def _name(rule: PlacementRuleSpec, application: v.ApplicationSubmitted) -> str |
         case "user":
             return application.user or _Miss("invalid", "the application has no user")
         case "tag":
-            return application.tags.get(rule.value) or _Miss(
+            return _tag(application.tags, rule.value, folds=state.rules.folds_tags) or _Miss(
                 "unknown", f"the application has no tag {rule.value}"
             )
         case "provided":
             return application.queue or _Miss("unknown", "the application names no queue")
+
+
+def _tag(tags: Mapping[str, str], name: str, *, folds: bool) -> str:
+    """Return the value of a tag; empty: there is none.
+
+    The exact name wins. Of others that differ in case alone it is the first by name, as an order is
+    needed and YuniKorn has none.
+    """
+    if name in tags or not folds:
+        return tags.get(name, "")
+    return next((tags[key] for key in sorted(tags) if key.lower() == name.lower()), "")
 
 
 def passes(filter_: FilterSpec, user: str, groups: Iterable[str]) -> bool:

@@ -69,6 +69,7 @@ def queue_problems(spec: YunikornSpec) -> Iterator[Problem]:
         )
     if not spec.root.parent:
         yield Problem("queue root", "parent", "queue root: is a leaf, expected it to hold queues")
+    yield from _root_resources(spec.root)
     yield from _amounts(
         subject, "preemption.pace.resources", spec.pace.max_resources, "at most preempted"
     )
@@ -82,6 +83,17 @@ def queue_problems(spec: YunikornSpec) -> Iterator[Problem]:
     yield from _queue(spec.root, _Above())
     yield from limit_problems(spec)
     yield from placement_problems(spec)
+
+
+def _root_resources(root: QueueSpec) -> Iterator[Problem]:
+    """Refuse resources of root in a file, as YuniKorn does: its maximum is what the nodes have together.
+
+    A configuration that is given directly may have them, and then they hold as those of any queue.
+    """
+    for field, amounts in (("guaranteed", root.guaranteed), ("max", root.maximum)):
+        if amounts:
+            message = f"queue root: found {field} resources, expected none: the nodes limit root"
+            yield Problem("queue root", f"resources.{field}", message, advisory=True)
 
 
 def resource_types(spec: YunikornSpec) -> dict[str, None]:
