@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from events.configuration import LimitSpec, QueueSpec, TemplateSpec, YunikornSpec
-from evsched.config import ConfigurationError, load_mapping, load_texts
+from evsched.config import ConfigurationError, load_texts
 from evsched.core import configuration_checks
 from evsched.core.yunikorn.placement_rules import is_pattern, pattern_problem
 
@@ -478,24 +478,6 @@ def test_only_a_file_is_refused_for_an_equal_maximum():
         "queue root resources.guaranteed",
         "queue root resources.max",
         "queue root resources.max.vcore",
-    ]
-
-
-def test_resources_of_root_are_refused_in_a_file():
-    """YuniKorn's loader refuses them as well: root has what its nodes have."""
-    for field in ("guaranteed", "max"):
-        text = f"- name: root\n  resources:\n    {field}: {{vcore: 1}}"
-        assert faults(below_root(text)) == [
-            f"6 queue root: found {field} resources, expected none: the nodes limit root"
-        ]
-    direct = {"partitions": [{"queues": [{"name": "root", "resources": {"max": {"vcore": 1}}}]}]}
-    loaded = load_mapping("yunikorn", direct)
-    assert loaded.configurations[0].root.maximum == {"vcore": 1000}
-    assert [str(one) for one in loaded.warnings] == [
-        (
-            "config queues.partitions[0].queues[0].resources.max:"
-            " queue root: found max resources, expected none: the nodes limit root"
-        )
     ]
 
 

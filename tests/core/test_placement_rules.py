@@ -14,7 +14,6 @@ from events.configuration import (
     TemplateSpec,
     YunikornSpec,
 )
-from evsched.core.rules import rules_of
 from evsched.core.yunikorn.access import listed
 from evsched.core.yunikorn.application_placement import passes
 from tests.core.quota_clusters import START, Cluster
@@ -193,7 +192,8 @@ def test_a_tag_is_found_in_any_case_by_rules_2(tags, queue):
     """As by YuniKorn; the exact name wins, then the first by name. Rules 1 want the exact one."""
     rule = Rule(name="tag", value="namespace", create=True)
     newer, older = cluster(rule), cluster(rule)
-    newer.engine.state.rules, older.engine.state.rules = rules_of(2), rules_of(1)
+    newer.engine.step(newer.now, [v.Proposal(input=v.RulesAdopted(rules=2))])
+    assert (newer.engine.state.rules.version, older.engine.state.rules.version) == (2, 1)
     assert submit(newer, tags=tags) == queue
     assert "has no tag namespace" in submit(newer, "other", tags={"names": "x"})
     if "namespace" not in tags:
