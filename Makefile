@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch bench recordings fuzz twins rolling brokers audit release lock clean distclean
+.PHONY: help setup demo test lint format types arch bench recordings fuzz twins simulate rolling brokers audit release lock clean distclean
 
 # The first interpreter on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -69,6 +69,11 @@ STEPS ?= 1000000
 SEED ?= 0
 twins: $(READY) ## Compare engines that decide, follow, are restored and replayed, step by step (STEPS=1000000)
 	$(BIN)/python -m tests.core.twins $(STEPS) $(SEED)
+
+# Stories of the whole system, and the number of the first: make simulate SEEDS=1000 SEED=7
+SEEDS ?= 1000
+simulate: $(READY) ## Run the whole system from seeds, with faults, and check what came of it (SEEDS=1000)
+	$(BIN)/python -m tests.simulation $(SEEDS) $(SEED)
 
 rolling: $(READY) ## Rehearse an upgrade: 79caf5e and this tree take over from each other on one Kafka log
 	$(BIN)/python -m scripts.rolling_upgrade $(ARGS)

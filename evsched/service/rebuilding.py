@@ -30,6 +30,7 @@ from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
 from evsched.core.tallies import uncounted
+from evsched.snapshots.disk import Disk
 from evsched.snapshots.store import Header, SnapshotStore
 
 SNAPSHOT_EVERY = 50_000
@@ -101,9 +102,18 @@ class Warm:
 class Snapshots:
     """Where a member begins, and where it leaves a mark for the next one."""
 
-    def __init__(self, folder: Path | None = None, every: int = SNAPSHOT_EVERY) -> None:
-        """Keep a snapshot about every ``every`` events, in a folder of its own for each log below ``folder``; None: keep none."""
+    def __init__(
+        self, folder: Path | None = None, every: int = SNAPSHOT_EVERY, disk: Disk | None = None
+    ) -> None:
+        """Keep a snapshot about every ``every`` events, in a folder of its own for each log.
+
+        Args:
+            folder: Holds those folders; None: keep none.
+            every: Events.
+            disk: What is written to; None: the real one.
+        """
         self.folder = folder
+        self._disk = disk
         self._every = every
         self._last = 0
         self._trusted = True
@@ -158,7 +168,9 @@ class Snapshots:
         if self.folder is None or name is None:
             return None
         return SnapshotStore(
-            self.folder / name, lambda text: _log.warning("snapshot passed over", reason=text)
+            self.folder / name,
+            lambda text: _log.warning("snapshot passed over", reason=text),
+            self._disk,
         )
 
 

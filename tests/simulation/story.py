@@ -1,0 +1,331 @@
+"""One seed, one story: machines, faults and traffic, then a time without faults; what came of it is an `Outcome`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import structlog
+from structlog.testing import capture_logs
+
+from events.cloudevents import InboxRecord
+from evsched.service import leading, rebuilding
+from tests.service.virtual import NothingEverHappens
+from tests.simulation.broker import Broker, Line
+from tests.simulation.checkers.found import Found
+from tests.simulation.loop import simulate
+from tests.simulation.machine import PACE, Machine
+from tests.simulation.traffic import Enemy, Tenants
+
+FAULTS_S = 30.0
+CALM_S = 8.0
+LEADER_WITHIN_S = 3 * PACE.lease
+STOP_S = 30.0
+TRUST_MS = 60_000
+"""A clock that is further off than this is put right when its machine starts again."""
+
+
+class Replica(NamedTuple):
+    """What a machine believes in the end; ``frame`` is the hash of the last one it has read."""
+
+    machine: int
+    frame: str
+    digest: str
+    running: frozenset[str]
+    tasks: int
+    heap: int
+    timers: int
+
+
+class Outcome(NamedTuple):
+    """What came of a story.
+
+    Attributes:
+        log: Records of the log.
+        arrived: When each was written, milliseconds since the epoch.
+        backlog: How many proposals the inbox held then.
+        inbox: Records of the inbox.
+        told: Position and id of each proposal that a producer was told of.
+        acknowledged: Hashes of the steps that leaders believed to be in the log.
+        calm: When the faults ended, milliseconds since the epoch.
+        leader_after_s: How long it took then until somebody led; None: nobody did.
+        replicas: What each machine believes in the end.
+        failures: Why machines gave up.
+        snapshots: How many files there are.
+        tenants: Whether the traffic was that of the two tenants.
+        kinds: What kinds of faults there were, and how many.
+    """
+
+    log: tuple[bytes, ...]
+    arrived: tuple[int, ...]
+    backlog: tuple[int, ...]
+    inbox: tuple[InboxRecord, ...]
+    told: tuple[tuple[int, str], ...]
+    acknowledged: tuple[str, ...]
+    calm: int
+    leader_after_s: float | None
+    replicas: tuple[Replica, ...]
+    failures: tuple[str, ...]
+    snapshots: int
+    tenants: bool
+    kinds: dict[str, int]
+
+
+class Story:
+    """See the top of this module."""
+
+    def __init__(self, seed: int, folder: Path, said: list[dict[str, Any]]) -> None:
+        """Prepare the story of a seed; ``said`` holds the lines of the service."""
+        self._said = said
+        self.dice = Random(f"story {seed}")
+        self.seed, self.folder = seed, folder
+        self.kinds: dict[str, int] = {}
+        self.clocks = self.dice.random() < 0.5
+        self.enemy = self.dice.random() < 0.3
+
+    async def tell(self) -> Outcome:
+        """Let it happen."""
+        self.machines: list[Machine] = []
+        try:
+            return await self._told()
+        finally:
+            for machine in self.machines:
+                if not machine.dead:
+                    machine.kill()
+                await machine.bury()
+
+    async def _told(self) -> Outcome:
+        dice, loop = self.dice, asyncio.get_running_loop()
+        self.broker = broker = Broker()
+        self.machines += [
+            Machine(number, broker, self.folder / str(number), self.seed)
+            for number in range(dice.choice((2, 2, 3)))
+        ]
+        line = Line(Random(f"producer {self.seed}"))
+        line.lose = dice.choice((0.0, 0.02, 0.2))
+        self.traffic = (Enemy if self.enemy else Tenants)(dice, broker, line)
+        await self.traffic.begin()
+        while loop.time() < FAULTS_S:
+            await self._turn()
+        line.heal()
+        for machine in self.machines:
+            machine.heal()
+        calm = loop.time()
+        leader_after = await self._leader()
+        await self.traffic.probe()
+        while loop.time() < calm + CALM_S:
+            await asyncio.sleep(0.5)
+            await self.traffic.answer()
+        await self._agree()
+        outcome = self._outcome(calm, leader_after)
+        for machine in self.machines:
+            await _stopped(machine)
+        return outcome
+
+    async def _turn(self) -> None:
+        dice = self.dice
+        await self.traffic.turn()
+        if dice.random() < 0.3:
+            fault = dice.choice(FAULTS)
+            machine = dice.choice(self.machines)
+            if fault is _jump and not self.clocks:
+                fault = _kill
+            name = fault.__name__.strip("_")
+            self.kinds[name] = self.kinds.get(name, 0) + 1
+            seconds = dice.choice((0.2, 1.0, 3.0, 6.0)) * dice.uniform(0.5, 1.5)
+            mend = fault(machine, dice)
+            if mend is not None:
+                asyncio.get_running_loop().call_later(seconds, mend)
+        await asyncio.sleep(dice.uniform(0.05, 1.2))
+
+    async def _leader(self) -> float | None:
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        while not any(one.leads for one in self.machines):
+            if loop.time() > begun + LEADER_WITHIN_S:
+                return None
+            await asyncio.sleep(0.05)
+        return loop.time() - begun
+
+    async def _agree(self) -> None:
+        """Give the machines a moment in which everything is answered and all of them have read the same."""
+        for _ in range(60):
+            read = [one.member for one in self.machines if one.member.engine is not None]
+            heads = {one._warm.reader.head for one in read}
+            if {(one.position, one.inbox_next) for one in heads} == {
+                (len(self.broker.log) - 1, len(self.broker.inbox))
+            }:
+                return
+            await asyncio.sleep(0.05)
+
+    def _outcome(self, calm: float, leader_after: float | None) -> Outcome:
+        broker, clock = self.broker, self.machines[0].clock
+        begun = clock.now() - clock.offset_ms - round(clock.elapsed() * 1000 * (1 + clock.drift))
+        return Outcome(
+            log=tuple(broker.log),
+            arrived=tuple(begun + round(at * 1000) for at in broker.arrived),
+            backlog=tuple(broker.backlog),
+            inbox=tuple(broker.inbox),
+            told=tuple(self.traffic.producer.told),
+            acknowledged=tuple(line["hash"] for line in self._said if line["event"] == "step"),
+            calm=begun + round(calm * 1000),
+            leader_after_s=leader_after,
+            replicas=tuple(_replica(one) for one in self.machines if one.member.engine is not None),
+            failures=tuple(
+                f"machine {one.number}: {one.member.failure!r}"
+                for one in self.machines
+                if one.member.failure is not None
+            ),
+            snapshots=max(
+                len(list((self.folder / str(one.number)).rglob("*"))) for one in self.machines
+            ),
+            tenants=not self.traffic.hostile,
+            kinds=self.kinds,
+        )
+
+
+async def _stopped(machine: Machine) -> None:
+    """Stop a process in order; raise Found when it does not stop."""
+    try:
+        async with asyncio.timeout(STOP_S):
+            await machine.stop()
+    except TimeoutError as error:
+        raise Found("liveness", f"machine {machine.number} does not stop") from error
+
+
+def _replica(machine: Machine) -> Replica:
+    state = machine.member.engine.state
+    return Replica(
+        machine=machine.number,
+        frame=machine.member._warm.reader.head.hash,
+        digest=state.digest(),
+        running=frozenset(state.allocations),
+        tasks=sum(not one.done() for one in machine.host.tasks),
+        heap=len(state.timers._heap),
+        timers=len(state.timers.armed),
+    )
+
+
+# ------------------------------------------------------------------------------------------- faults
+
+
+def _kill(machine: Machine, dice: Random) -> Callable[[], None] | None:
+    if machine.dead:
+        return None
+    machine.kill(power=dice.random() < 0.5)
+
+    def start() -> None:
+        if machine.dead:
+            if abs(machine.clock.offset_ms) > TRUST_MS:
+                machine.clock.offset_ms = 0
+            machine.start()
+
+    return start
+
+
+def _pause(machine: Machine, dice: Random) -> Callable[[], None]:
+    if not machine.dead:
+        machine.pause()
+    return machine.resume
+
+
+def _cut(machine: Machine, dice: Random) -> Callable[[], None]:
+    machine.line.cut = True
+    return machine.line.heal
+
+
+def _half_open(machine: Machine, dice: Random) -> Callable[[], None]:
+    machine.line.half_open = True
+    return machine.line.heal
+
+
+def _delay(machine: Machine, dice: Random) -> Callable[[], None]:
+    machine.line.delay = dice.choice((0.02, 0.2, 0.5))
+    return machine.line.heal
+
+
+def _lose(machine: Machine, dice: Random) -> Callable[[], None]:
+    machine.line.lose = dice.choice((0.05, 0.4, 1.0))
+    return machine.line.heal
+
+
+def _refuse(machine: Machine, dice: Random) -> Callable[[], None]:
+    machine.line.refuse = dice.choice((0.1, 1.0))
+    return machine.line.heal
+
+
+def _jump(machine: Machine, dice: Random) -> None:
+    machine.clock.offset_ms += dice.choice((-3_600_000, -700, 700, 5000, 3_600_000))
+    machine.clock.drift = dice.choice((0.0, 0.001, -0.001))
+
+
+def _disk(machine: Machine, dice: Random) -> Callable[[], None]:
+    match dice.randrange(3):
+        case 0:
+            machine.disk.full = True
+        case 1:
+            machine.disk.lies = True
+        case _:
+            machine.slow_disk_s = dice.choice((0.05, 0.5, 3.0))
+
+    def mend() -> None:
+        machine.disk.full = machine.disk.lies = False
+        machine.slow_disk_s = 0.0
+
+    return mend
+
+
+FAULTS = (_kill, _kill, _pause, _pause, _cut, _half_open, _delay, _lose, _refuse, _jump, _disk)
+"""Each does something to a machine and returns what mends it; None: nothing does, or nothing was done."""
+
+
+# ------------------------------------------------------------------------------------------ running
+
+
+class _Ticks:
+    """The time that a rebuild takes: the same amount every time it is looked at."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        """Return seconds."""
+        self._now += 0.004
+        return self._now
+
+
+@contextmanager
+def still_world(seed: int):
+    """Take away what differs from run to run, and say what is said; yields the lines of the service."""
+    few = Random(f"few {seed}").choice((2, leading.FEW))
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
+    try:
+        with (
+            patch.object(rebuilding, "time", _Ticks()),
+            patch.object(leading, "own_name", lambda: ""),
+            patch.object(leading, "FEW", few),
+            capture_logs() as said,
+        ):
+            yield said
+    finally:
+        structlog.reset_defaults()
+
+
+def run(seed: int) -> Outcome:
+    """Tell the story of a seed.
+
+    Raises:
+        Found: It came to a standstill.
+    """
+    with TemporaryDirectory() as folder, still_world(seed) as said:
+        try:
+            return simulate(Story(seed, Path(folder), said).tell())
+        except NothingEverHappens as error:
+            raise Found("liveness", "everybody waits and no timer runs") from error
