@@ -192,9 +192,6 @@ def _loaded_manifests(documents: tuple[Node, ...], *, direct: bool = False) -> L
     reader, places = Reader(), Places()
     documents = pass_over(unfolded(documents), reader, GROUPS)
     spec = read_manifests(documents, reader, places)
-    whole = _first(documents)
-    for problem in configuration_checks.remarks(spec):
-        reader.warnings.append(places.fault(problem, whole))
     return _judged((spec,), documents, (reader, places), direct=direct)
 
 
@@ -216,6 +213,10 @@ def _judged(
     whole = _first(documents)
     for spec in specs:
         found = places if isinstance(spec, KueueSpec) else places.within(spec.partition)
+        # What could not be read may be just what a remark misses.
+        if not unread:
+            for problem in configuration_checks.remarks(spec):
+                reader.warnings.append(found.fault(problem, whole))
         for problem in configuration_checks.file_problems(spec):
             fault = found.fault(problem, whole)
             if any(_follows(fault, one, documents) for one in unread):

@@ -144,3 +144,40 @@ def test_resources_of_root_are_refused_in_a_file():
     assert loaded.configurations[0].root.maximum == {"vcore": 1000}
     (warning,) = loaded.warnings
     assert "queue root: found max resources, expected none" in str(warning)
+
+
+def warnings(queues):
+    """Return what is remarked of queues below root."""
+    return [one.message for one in load_texts([("q.yaml", below_root(queues))]).warnings]
+
+
+NOT_RECLAIMED = "none of that can be reclaimed while it is within its guarantee (law 5)"
+
+
+@pytest.mark.parametrize(
+    ("queue", "said"),
+    [
+        ("guaranteed: {vcore: 1}, max: {vcore: 2, gpu: 4}", "vcore and nothing of gpu"),
+        ("guaranteed: {gpu: 1}, max: {vcore: 2}", "gpu and nothing of vcore"),
+        ("guaranteed: {vcore: 1, gpu: 0}, max: {gpu: 4}", ""),
+        ("guaranteed: {vcore: 1}, max: {vcore: 2}", ""),
+        ("guaranteed: {vcore: 0}, max: {gpu: 2}", ""),
+        ("max: {gpu: 2}", ""),
+    ],
+)
+def test_a_guarantee_that_keeps_other_resources_from_being_reclaimed_is_told(queue, said):
+    """One in some types and none in another that the queue uses, at the line of the guarantee."""
+    message = f"queue root.a: guarantees {said}, which it uses: {NOT_RECLAIMED}"
+    assert warnings(f"{{name: a, resources: {{{queue}}}}}") == ([message] if said else [])
+
+
+def test_what_every_pod_uses_counts_where_any_queue_names_it():
+    """A queue with a guarantee of cores alone has memory too, once the partition knows memory."""
+    found = warnings(
+        "{name: a, resources: {guaranteed: {vcore: 1}}},"
+        "{name: b, resources: {max: {memory: 1G}},"
+        " limits: [{users: [u], maxresources: {gpu: 1}}]}"
+    )
+    assert found == [
+        f"queue root.a: guarantees vcore and nothing of memory, which it uses: {NOT_RECLAIMED}"
+    ]

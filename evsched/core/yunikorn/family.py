@@ -18,6 +18,7 @@ from evsched.core.yunikorn import (
     preemption,
     tree,
 )
+from evsched.core.yunikorn.guarantee_remarks import guarantee_remarks
 from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.queue_rules import queue_problems, resource_types
 
@@ -51,9 +52,9 @@ class YunikornFamily:
         """Return the resource types that a configuration names, each once."""
         return resource_types(spec)
 
-    def remarks(self, spec: YunikornSpec) -> list[Problem]:  # noqa: ARG002 - the protocol's
-        """Return nothing: what is remarkable is told property by property, with its line in the file."""
-        return []
+    def remarks(self, spec: YunikornSpec) -> list[Problem]:
+        """Return what guarantees will not do; what properties will not do is told with their line."""
+        return list(guarantee_remarks(spec))
 
     def build(self, spec: YunikornSpec, types: ResourceTypes) -> Tree:
         """Return the queues that a configuration describes."""
