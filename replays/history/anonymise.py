@@ -42,7 +42,7 @@ NAMES = frozenset({
 })  # fmt: skip
 """Fields that hold a name, or several."""
 
-PATHS = frozenset({"queue", "value"})
+PATHS = frozenset({"queue", "value", "unfinished"})
 """Fields that hold names joined by dots or slashes."""
 
 VALUES = frozenset({"tags", "labels", "node_labels", "flavors"})
@@ -174,6 +174,8 @@ class _Walker:
             }
         if field in PATHS and isinstance(value, str):
             return self.path(value)
+        if field in PATHS and isinstance(value, tuple):
+            return tuple(self.path(item) for item in value)
         if field in NAMES:
             if isinstance(value, str):
                 return self._name(value.lower() if isinstance(owner, c.QueueSpec) else value)
