@@ -172,10 +172,8 @@ class _Walker:
                 "/".join((self._name(key.partition("/")[0]), key.partition("/")[2])): item
                 for key, item in value.items()
             }
-        if field in PATHS and isinstance(value, str):
-            return self.path(value)
-        if field in PATHS and isinstance(value, tuple):
-            return tuple(self.path(item) for item in value)
+        if field in PATHS and isinstance(value, str | tuple):
+            return self.path(value) if isinstance(value, str) else tuple(map(self.path, value))
         if field in NAMES:
             if isinstance(value, str):
                 return self._name(value.lower() if isinstance(owner, c.QueueSpec) else value)

@@ -85,7 +85,8 @@ def test_a_regular_expression_in_a_filter_is_refused():
 
 
 KEPT = {
-    "place", "release", "subject", "type", "due", "leader", "digest", "rule", "algorithm", "code", "kind", "reason", "message", "partition",
+    "release",
+    "place", "subject", "type", "due", "leader", "digest", "rule", "algorithm", "code", "kind", "reason", "message", "partition",
     "properties", "user_group_resolver", "cost", "resources", "preempt_resources", "submit_acl", "admin_acl", "position",
     "preemption_policy", "within_cluster_queue", "reclaim_within_cohort", "borrow_within_cohort", "when_can_borrow",
     "when_can_preempt", "preference", "stop_policy", "node_sort_policy", "fair_strategies",
