@@ -66,7 +66,7 @@ COMMANDS = {
     ),
     "audit": ("evsched.cli.audit:audit", "Answer questions about the past from the read model."),
     "rules": ("evsched.cli.rules:app", "Show the rules that decide, and adopt newer ones."),
-    "debug": ("evsched.cli.debug:app", "Look at what a failure of evsched left behind."),
+    "debug": ("evsched.cli.debug:app", "Make a file of a step that failed, and take it again."),
     "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),
 }
 """By name: where the command stands, and its line in the overview."""

@@ -206,6 +206,7 @@ class Member:
         except Uncontained as error:
             self.failure = error
             self._log.critical("partition given up", **self._facts(error))
+            await self._keep_last_evidence()
         except Contained as error:
             self._log.critical("decision failed, going on without it", **self._facts(error))
             self.role = "starting"
@@ -349,6 +350,19 @@ class Member:
         if evidence is not None and self._snapshots.folder is not None:
             head = warm.reader.head
             await asyncio.to_thread(keep, self._snapshots.folder, head, warm.engine, evidence)
+
+    async def _keep_last_evidence(self) -> None:
+        """Leave a file about the failure for which the partition was given up: no next term will."""
+        if self._snapshots.folder is None:
+            return
+        log = self._streams.log
+        try:
+            warm = await self._snapshots.begin(log)
+            await warm.catch_up(log)
+        except Exception as error:  # noqa: BLE001 - the failure that matters was told already
+            self._log.warning("bundle not written", reason=in_short(f"{error}"))
+        else:
+            await self._keep_evidence(warm)
 
     async def _lead(self, warm: Warm) -> None:
         """Open a term and lead until stopped, asked to resign, or overtaken."""

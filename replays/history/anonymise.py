@@ -82,6 +82,10 @@ class Names:
         for event in step.events:
             walker.struct(event)
 
+    def note_input(self, found: v.AnyInput) -> None:
+        """Remember every name in an input."""
+        _Walker(self.note).struct(found)
+
     def note(self, name: str) -> str:
         """Remember a name; return it unchanged."""
         self._found[_canonical(name)] = None
@@ -192,11 +196,15 @@ def collect(steps: Iterable[Step]) -> Names:
 
 
 class Anonymiser:
-    """Takes the steps of a log again under new names."""
+    """Takes the steps of a log again under new names.
+
+    Attributes:
+        engine: With the state after the last step, under the new names.
+    """
 
     def __init__(self, names: Names) -> None:
         """Begin before the first step."""
-        self._engine = Engine()
+        self.engine = Engine()
         self._walker = _Walker(names.new)
 
     def take(self, step: Step) -> tuple[v.AnyEvent, ...]:
@@ -205,16 +213,20 @@ class Anonymiser:
         Raises:
             CannotAnonymise: A decision came out differently.
         """
-        engine, walker = self._engine, self._walker
+        engine, walker = self.engine, self._walker
         # A step that is only taken note of names an inbox at most.
         renamed = tuple(walker.struct(event) for event in step.events[:1])
         events = note(engine, step._replace(events=renamed))
         if events is None:
-            proposals = [_proposal(walker, proposal) for proposal in proposals_of(step)]
+            proposals = self.proposals(proposals_of(step))
             events = engine.step(step.time, proposals, decide=step.decided)
         walker.flavored = admits_by_quota(engine.state.configuration)
         _must_agree(walker, step, events)
         return events
+
+    def proposals(self, proposals: Iterable[v.Proposal]) -> tuple[v.Proposal, ...]:
+        """Return proposals under the new names."""
+        return tuple(_proposal(self._walker, proposal) for proposal in proposals)
 
 
 def anonymise(names: Names, steps: Iterable[Step]) -> Iterator[tuple[Step, tuple[v.AnyEvent, ...]]]:

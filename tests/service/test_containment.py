@@ -325,12 +325,12 @@ def _often(world):
     return replace(world, checkpoint_every=10)
 
 
-def test_what_cannot_be_set_aside_stops_the_partition(broken):
-    """Neither an input nor a subject: the member gives up with the place, and writes nothing more."""
+def test_what_cannot_be_set_aside_stops_the_partition(broken, tmp_path):
+    """Neither an input nor a subject: the member gives up with the place, leaves a bundle, and writes nothing more."""
 
     async def story():
         world = World()
-        process = world.start()
+        process = world.start(snapshots=Snapshots(tmp_path))
         await world.propose(*cluster(2))
         await asyncio.sleep(1)
 
@@ -342,6 +342,10 @@ def test_what_cannot_be_set_aside_stops_the_partition(broken):
         await asyncio.wait_for(process.task, 60)
         assert process.member.role == "failed"
         assert "StepUnprovable" in str(process.member.failure)
+        files = sorted((tmp_path / "faults").iterdir(), key=lambda file: file.stat().st_mtime_ns)
+        found = bundle.read(files[-1].read_bytes())
+        assert found.kind == "frame"
+        assert "StepUnprovable" in found.traceback
         broken.mend()
         await world.end()
 
@@ -446,11 +450,11 @@ def test_a_failure_leaves_a_file_that_fails_again(broken, tmp_path, capsys):
         found = bundle.read(file.read_bytes())
         assert (found.kind, [one.input.ask for one in found.proposals]) == ("input", [BAD, "last"])
         assert "Sabotage: AskSubmitted is broken" in found.traceback
-        again = bundle.reproduce(found)
+        again = bundle.take(found)
         assert (again.kind, again.place) == (found.kind, found.place)
         assert replay(file) == 0
         broken.mend()
-        assert bundle.reproduce(found) is None
+        assert [type(one) for one in bundle.take(found)][:2] == [AskSubmitted] * 2
         assert replay(file, json=True) == 1
         assert '"reproduced":false' in capsys.readouterr().out.replace(" ", "")
         await world.end()
