@@ -132,6 +132,8 @@ class AskSubmitted(Input, frozen=True, kw_only=True):
         queue: Full path (ClusterQueue or ``namespace/localqueue`` for Kueue); empty: the
             application's.
         priority: int32; higher is more important.
+        priority_class: For Kueue: the WorkloadPriorityClass whose value, when the ask is taken in,
+            becomes its ``priority``; empty: ``priority`` says it.
         allow_preemption: False: asks to be spared while running (seed preemption_design, law 1).
         preemption_policy: Whether it may preempt others.
         originator: True for the manager of an application (a Spark driver).
@@ -149,6 +151,7 @@ class AskSubmitted(Input, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     resources: Amounts = {}
     priority: Priority = 0
+    priority_class: Annotated[str, Meta(max_length=MAX_NAME)] = ""
     allow_preemption: bool = True
     preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
     originator: bool = False

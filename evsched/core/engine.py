@@ -227,7 +227,10 @@ class Engine:
             )
             return
         assert proposed is not None
-        self._accept(step, replace(proposed, seq=self.state.seq + 1, proposal=proposal.id))
+        event = replace(proposed, seq=self.state.seq + 1, proposal=proposal.id)
+        if self.family is not None:
+            event = self.family.completed(self.state, event)
+        self._accept(step, event)
 
     def _accept(self, step: Step, event: v.AnyInput) -> None:
         """Apply an input, and emit what it leads to."""

@@ -70,6 +70,9 @@ class Family(Protocol):
     def refuse(self, state: State, proposed: AnyInput) -> Rejection | None:
         """Return why the family refuses a valid proposal (no placement rule takes it, say); None when it does not."""
 
+    def completed(self, state: State, event: AnyInput) -> AnyInput:
+        """Return an accepted input as the log keeps it: what it names is looked up (a class, say)."""
+
     def prepare(self, state: State, event: AnyInput) -> Any:
         """Return what must be known of the state before an accepted input is applied, for `follow`."""
 

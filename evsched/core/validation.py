@@ -51,6 +51,7 @@ def _names(proposed: v.AnyInput) -> Iterable[str]:
         "user",
         "node",
         "required_node",
+        "priority_class",
         "uid",
     ):
         value = getattr(proposed, field, None)

@@ -38,7 +38,7 @@ PUBLIC = frozenset({"", "*", "root", "default", "nobody", "cohort"})
 NAMES = frozenset({
     "ask", "allocation", "application", "node", "required_node", "user", "uid", "id", "proposal", "source", "cohort",
     "cluster_queue", "namespace", "flavor", "groups", "users", "namespaces", "victims", "tried", "name", "parent",
-    "inbox", "replaces",
+    "inbox", "replaces", "priority_class",
 })  # fmt: skip
 """Fields that hold a name, or several."""
 

@@ -9,6 +9,7 @@ from events.configuration import KueueSpec
 from evsched.core import empty_queues
 from evsched.core.kueue import enforcement, model, stopping
 from evsched.core.kueue.admission import Run, is_due
+from evsched.core.kueue.priority_classes import class_problem, with_priority
 from evsched.core.kueue.quota_rules import quota_problems, quota_remarks, resource_types
 from evsched.core.quota import enforcement as quota
 from evsched.core.refusals import Rejection, leaf_of, leaf_problem
@@ -87,8 +88,12 @@ class KueueFamily:
         if isinstance(proposed, v.ApplicationSubmitted):
             return leaf_problem(state, proposed.queue, f"application {proposed.application}")
         if isinstance(proposed, v.AskSubmitted):
-            return _namespace_problem(state, proposed)
+            return _namespace_problem(state, proposed) or class_problem(state, proposed)
         return None
+
+    def completed(self, state: State, event: v.AnyInput) -> v.AnyInput:
+        """Give an ask the priority of its class."""
+        return with_priority(state, event) if isinstance(event, v.AskSubmitted) else event
 
     def prepare(self, state: State, event: v.AnyInput) -> _Prepared:
         """Keep the quotas and delays that a new configuration replaces, and the queues that an exit may leave empty."""

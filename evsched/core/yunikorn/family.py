@@ -87,8 +87,15 @@ class YunikornFamily:
     # --------------------------------------------------------------------------------------- inputs
 
     def refuse(self, state: State, proposed: v.AnyInput) -> Rejection | None:
-        """Ask the placement rules and limits."""
+        """Ask the placement rules and limits; classes of priority are Kueue's alone."""
+        if isinstance(proposed, v.AskSubmitted) and proposed.priority_class:
+            found = f"ask {proposed.ask}: found priority class {proposed.priority_class}"
+            return Rejection("invalid", f"{found}, expected none with a queues.yaml")
         return application_placement.refuse(state, proposed)
+
+    def completed(self, state: State, event: v.AnyInput) -> v.AnyInput:  # noqa: ARG002 - the protocol's
+        """Return the input: nothing in it is looked up."""
+        return event
 
     def prepare(self, state: State, event: v.AnyInput) -> _Prepared:
         """Keep the maxima and delays that a new configuration replaces, and the queues that an exit may leave empty."""

@@ -81,6 +81,10 @@ class AgeFamily:
             return leaf_problem(state, proposed.queue, f"application {proposed.application}")
         return None
 
+    def completed(self, state, event):
+        """Nothing is looked up."""
+        return event
+
     def prepare(self, state, event):
         """Nothing has to be known of before."""
 
