@@ -25,7 +25,7 @@ from events.vocabulary import (
 )
 from evsched.cli.answers import CommandError
 from evsched.cli.debug import replay
-from evsched.core import evictions, record, reducer, suspension, validation
+from evsched.core import evictions, reducer, state, suspension, validation
 from evsched.core.quota import enforcement
 from evsched.core.yunikorn import allocation, guarantee, turns
 from evsched.service.rebuilding import Snapshots
@@ -244,7 +244,7 @@ async def test_an_ask_that_cannot_preempt_is_set_aside(world, broken):
 async def test_a_cycle_that_raises_for_nobody_in_particular_is_set_aside(world, broken):
     """Preemption stops, allocation goes on; a configuration that is applied again takes it up."""
     world.start()
-    broken(turns.Turns, "__init__", lambda *_, **__: True)
+    broken(turns.PreemptionQueue, "__init__", lambda *_, **__: True)
     await world.propose(*cluster(5))
     await asyncio.sleep(1)
     await world.propose(ask("research-1", "research"))
@@ -306,7 +306,7 @@ def test_a_digest_that_cannot_be_made_ends_checkpoints(broken):
         process.member._world = _often(process.member._world)
         await world.propose(*cluster(2))
         await asyncio.sleep(1)
-        broken(record, "digest", lambda state, _: "more-3" in state.asks)
+        broken(state, "digest", lambda state, _: "more-3" in state.asks)
         for number in range(20):
             await world.propose(ask(f"more-{number}", cores=20))
             await asyncio.sleep(1)
