@@ -7,6 +7,7 @@ from tests.simulation.story import Outcome
 from tests.simulation.traffic import WEB_CORES
 
 SETTLED_MS = 5000
+LOOKED_MS = 10_000
 
 
 def judge(outcome: Outcome) -> list[truth.Step]:
@@ -22,7 +23,7 @@ def judge(outcome: Outcome) -> list[truth.Step]:
     catching_up.check(steps, outcome.backlog)
     ledger = tasks.Ledger(rooms=outcome.tenants)
     ledger.take(steps)
-    end = outcome.calm + 8000
+    end = outcome.calm + LOOKED_MS
     timers.check(steps, outcome.arrived, end)
     timers.check_pace(steps, outcome.arrived, outcome.calm)
     liveness.check_agreement(steps, ledger, outcome)

@@ -18,7 +18,7 @@ from tests.simulation.broker import Broker, Line, SimulatedInbox, SimulatedLog
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.loop import Host, spawn
 
-PACE = Pace(beat=0.5, lease=2.5, checkpoint_every=25)
+PACE = Pace(beat=0.5, lease=2.5, checkpoint_every=25, batch=6)
 SNAPSHOT_EVERY = 30
 
 

@@ -18,6 +18,7 @@ from tests.core.hostile import Hostile
 from tests.service.inputs import ask, cluster, node, queues
 from tests.service.virtual import VirtualClock
 from tests.simulation.broker import Broker, Line, SimulatedInbox, SimulatedLog
+from tests.simulation.checkers.found import Found
 
 WEB_CORES = 10
 PROBE_CORES = 200
@@ -157,10 +158,16 @@ class Enemy:
         try:
             async for steps in read_steps(self._log, self._reader):
                 for step in steps:
-                    for event in step.events:
-                        self._engine.apply(event, step.time)
+                    self._fold(step)
         except StreamError:
             return
+
+    def _fold(self, step) -> None:
+        try:
+            for event in step.events:
+                self._engine.apply(event, step.time)
+        except (LookupError, AttributeError, TypeError, ValueError) as error:
+            raise Found("truth", f"frame {step.head.frame} cannot be folded: {error!r}") from error
 
     async def probe(self) -> None:
         """Propose one more thing."""

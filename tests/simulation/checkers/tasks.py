@@ -62,12 +62,14 @@ class Ledger:
         wanted = self.waiting.pop(name)[0]
         amounts = wanted.get("resources", {})
         self.running[name] = (wanted.get("queue", ""), node, amounts)
+        if node is not None and node not in self.nodes:
+            raise Found("tasks", f"event {event['seq']}: node {node} is not there")
         if self._rooms:
             self._must_have_room(event, node)
 
     def _must_have_room(self, event, node):
         used = sum(amounts["vcore"] for _, at, amounts in self.running.values() if at == node)
-        if node not in self.nodes or used > self.nodes[node].get("vcore", 0):
+        if used > self.nodes.get(node, {}).get("vcore", 0):
             raise Found("tasks", f"event {event['seq']}: node {node} has no room for {used}")
 
     def _restored(self, event, time):

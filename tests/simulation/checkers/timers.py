@@ -33,6 +33,8 @@ def check(steps: list[Step], arrived: tuple[int, ...], end: int) -> None:
                 armed.pop(queue, None)
             elif kind in ("QuotaPreemptionDecided", "QuotaPreemptionUnhelpful"):
                 at = armed.pop(queue, None)
+                if at is None and "due" in event:
+                    raise Found("timers", f"event {event['seq']}: the timer was called off")
                 # What a configuration drains at once is not the timer's doing; it ends the timer.
                 fired = at is not None and event.get("cause") == causes[queue]
                 if fired and at > step.time:
