@@ -250,7 +250,8 @@ class Member:
 
     def _patience(self, attempt: int) -> float:
         """Return how long to wait before another attempt, seconds; ``attempt`` counts from 1."""
-        return min(self._pace.retry * 2.0 ** (attempt - 1), self._pace.retry_most)
+        # After an hour without a log there were so many attempts that no float holds the power.
+        return min(self._pace.retry * 2.0 ** min(attempt - 1, 30), self._pace.retry_most)
 
     def _fail(self, error: LogDamaged) -> None:
         """Give up: the log is damaged."""

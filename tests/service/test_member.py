@@ -338,3 +338,12 @@ async def test_it_can_be_stopped_while_it_rebuilds(world):
     assert second.member.role == "stopped"
     history = await world.end()
     assert len(history.only(LeaderStarted)) == 1
+
+
+@told
+async def test_a_log_that_is_away_for_a_day_is_still_asked(world):
+    """However many attempts there were, the next one comes after the longest pause."""
+    process = world.start()
+    assert process.member._patience(1) == PACE.retry
+    assert process.member._patience(20_000) == PACE.retry_most
+    await world.end()
