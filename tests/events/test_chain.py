@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from events.chain import START, ChainReader, Sealed, Step, cut_into_frames, fence
 from events.errors import LogDamaged
 from events.frame import Frame, decode_frame, encode_frame, frame_hash
-from events.vocabulary import InboxAttached, LeaderStarted, NodeRegistered, NodeRemoved
+from events.vocabulary import InboxAttached, LeaderStarted, NodeRegistered, NodeRemoved, NodeUpdated
 
 
 class Writer:
@@ -50,7 +50,8 @@ class Writer:
         """Return the frames of a step of so many events on what was read."""
         head = self.reader.head
         events = tuple(
-            NodeRemoved(seq=head.next_seq + index, node="n" * size) for index in range(count)
+            NodeUpdated(seq=head.next_seq + index, node="n", labels={"l": "x" * size})
+            for index in range(count)
         )
         return cut_into_frames(
             head,

@@ -69,7 +69,7 @@ def test_an_unknown_type_in_pieces_is_newer() -> None:
     parts = writer.step(1, limit=2_000, size=9_000)
     assert len(parts) > 1
     reader = behind(writer)
-    *first, last = [part.data.replace(b"NodeRemoved", b"NodeDissolved") for part in parts]
+    *first, last = [part.data.replace(b"NodeUpdated", b"NodeDissolved") for part in parts]
     for position, data in enumerate(first, start=1):
         reader.accept(changed(data, prev=reader.tip.hash), position)
     with pytest.raises(WrittenByNewer, match="event type 'NodeDissolved'"):

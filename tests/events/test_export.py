@@ -160,7 +160,7 @@ async def test_large_frames_come_in_small_batches(tmp_path: Path) -> None:
     async with open_streams("memory://") as streams:
         leader = await lead(streams.log)
         for number in range(50):
-            await write(leader, f"{number}" + "x" * 450_000)
+            await write(leader, *(f"{number}-{part}-" + "x" * 240 for part in range(1_500)))
         await export_log(streams.log, path)
         batches = [batch async for batch in open_log(str(path)).read()]
         assert [record for batch in batches for record in batch] == await records_of(streams.log)

@@ -202,7 +202,7 @@ async def test_a_full_disk_ends_it_and_room_lets_it_go_on(tmp_path: Path) -> Non
     file = tmp_path / "large.jsonl"
     async with open_streams("memory://") as streams:
         leader = await lead(streams.log)
-        for names in (["a"], [f"{number}" * 100 for number in range(2_000)], ["b"]):
+        for names in (["a"], [f"{number:04}" * 60 for number in range(3_000)], ["b"]):
             await write(leader, *names)
         await export_log(streams.log, file)
         frames = await content(streams.log)

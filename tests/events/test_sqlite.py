@@ -178,7 +178,7 @@ async def test_another_process_proposes_and_reads_while_one_leads(
     assert ended.stdout == "2 0\n", ended.stderr
     await write(leader, "b")
     (proposal,) = await streams.inbox.read(0)
-    assert (proposal.input, proposal.source) == (NodeRemoved(node="theirs"), "another process")
+    assert (proposal.input, proposal.source) == (NodeRemoved(node="theirs"), "another%20process")
     await streams.close()
     ended = await asyncio.to_thread(process, "propose", str(path))
     assert ended.stdout == "3 1000\n", "with nobody else there, it takes that duty over"
@@ -191,7 +191,7 @@ async def test_a_full_disk_writes_nothing_and_says_so(streams: Streams) -> None:
     writer = streams.log._file._writer
     await writer.execute("pragma max_page_count = 1")
     with pytest.raises(errors.LogFull):
-        await write(leader, *(f"{number}" * 100 for number in range(2_000)))
+        await write(leader, *(f"{number:04}" * 60 for number in range(3_000)))
     assert not leader.alive
     with pytest.raises(errors.LogFull):
         await streams.inbox.put([InboxRecord(data=b"x" * 100_000)])

@@ -85,7 +85,7 @@ def test_a_regular_expression_in_a_filter_is_refused():
 
 
 KEPT = {
-    "release",
+    "release", "family",
     "place", "subject", "type", "due", "leader", "digest", "rule", "algorithm", "code", "kind", "reason", "message", "partition",
     "properties", "user_group_resolver", "cost", "resources", "preempt_resources", "submit_acl", "admin_acl", "position",
     "preemption_policy", "within_cluster_queue", "reclaim_within_cohort", "borrow_within_cohort", "when_can_borrow",

@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from evsched.core.rules import NEWEST
 from replays.scenarios.scenario import parse_scenario
 from replays.scenarios.simulate import Simulation
 
@@ -33,7 +36,7 @@ def item(name, leaf, cores, **more):
     return found | more
 
 
-def run(*queues, **more):
+def run(*queues, rules=NEWEST, **more):
     """Return a finished simulation of a scenario with these queues below root and one node of 8 cores unless others are given."""
     root = queue("root", *queues) | {"submitacl": "*"}
     scenario = {
@@ -45,7 +48,9 @@ def run(*queues, **more):
         },
         "nodes": [{"name": "n", "capacity": {"vcore": 8000}}],
     }
-    simulation = Simulation(parse_scenario(json.dumps(scenario | more).encode(), "found.json"))
+    simulation = Simulation(
+        parse_scenario(json.dumps(scenario | more).encode(), "found.json"), rules
+    )
     simulation.run()
     return simulation
 
@@ -119,10 +124,20 @@ def test_who_waits_for_no_victim_is_bound_on_its_node_though_others_there_still_
     }
 
 
-def test_room_on_a_node_is_of_no_use_below_a_maximum_that_is_only_being_freed():
-    """One node has room, the parent has none until somebody leaves who does not: the ask takes a task on the other node."""
+@pytest.mark.parametrize(
+    ("rules", "seconds", "expected"),
+    [(1, 20, [("ask", ["stays"])]), (2, 20, []), (2, 60, [("ask", ["stays"])])],
+)
+def test_room_on_a_node_is_of_no_use_below_a_maximum_that_is_only_being_freed(
+    rules, seconds, expected
+):
+    """One node has room, the parent has none until a task leaves that does not.
+
+    Rules 1 take a task on the other node at once, rules 2 when the eviction is overdue.
+    """
     simulation = run(
         queue("q", queue("a", guaranteed=4), queue("b"), maximum=4),
+        rules=rules,
         nodes=[
             {"name": "m", "capacity": {"vcore": 2000}},
             {"name": "n", "capacity": {"vcore": 8000}},
@@ -132,6 +147,6 @@ def test_room_on_a_node_is_of_no_use_below_a_maximum_that_is_only_being_freed():
             item("stays", "root.q.b", 2, node="m"),
         ],
         pending=[item("ask", "root.q.a", 2)],
-        steps=[{"advance": "20s"}],
+        steps=[{"advance": f"{seconds}s"}],
     )
-    assert told(simulation) == [("ask", ["stays"])]
+    assert told(simulation) == expected
