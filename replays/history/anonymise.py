@@ -176,7 +176,9 @@ class _Walker:
                 "/".join((self._name(key.partition("/")[0]), key.partition("/")[2])): item
                 for key, item in value.items()
             }
-        if field in PATHS and isinstance(value, str | tuple):
+        # An ask that names no application makes one that is called as its queue.
+        by_queue = field == "application" and value.startswith("root.")
+        if (field in PATHS or by_queue) and isinstance(value, str | tuple):
             return self.path(value) if isinstance(value, str) else tuple(map(self.path, value))
         if field in NAMES:
             if isinstance(value, str):
