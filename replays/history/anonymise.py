@@ -54,6 +54,9 @@ FLAVORED = frozenset({"target", "unmet"})
 CLEARED = frozenset({"document", "raw", "description"})
 """Fields that hold what people wrote."""
 
+UNKNOWABLE = frozenset({"sections"})
+"""Settings of a family that was added: whether they hold names is known to that family alone."""
+
 DERIVED = frozenset({"reason", "message", "digest"})
 """Fields of decisions that hold names in sentences, or depend on every name: they are made anew and not compared."""
 
@@ -139,6 +142,9 @@ class _Walker:
         return f"{kind}:{self.path(about) if kind == 'quota' else self._name(about)}"
 
     def struct(self, value: msgspec.Struct) -> Any:
+        if any(getattr(value, field, None) for field in UNKNOWABLE):
+            message = "configuration: only its family knows which of its settings are names"
+            raise CannotAnonymise(message)
         if isinstance(value, v.DecisionSuspended | v.DecisionResumed):
             return replace(value, subject=self.subject(value), reason="")
         changed = {

@@ -16,6 +16,7 @@ from replays.history.anonymise import (
     CLEARED,
     NAMES,
     PATHS,
+    UNKNOWABLE,
     VALUES,
     CannotAnonymise,
     anonymise,
@@ -108,7 +109,7 @@ def test_every_text_field_of_the_vocabulary_is_decided_upon():
                     amounts = "dict[str, typing.Annotated[int" in str(
                         field.type
                     ) or "dict[str, int" in str(field.type)
-                    known = field.name in NAMES | PATHS | VALUES | CLEARED | KEPT | {
+                    known = field.name in NAMES | PATHS | VALUES | CLEARED | UNKNOWABLE | KEPT | {
                         "priority_classes",
                         "quotas",
                     }
