@@ -108,5 +108,7 @@ def replay(file: Path, /, *, json: Json = False) -> int:
     else:
         console = paper()
         for name, value in facts.items():
-            console.print(printable(f"{name:<11} {value}"), markup=False)
+            shown = ("no", "yes")[value] if isinstance(value, bool) else value
+            said = "-" if shown in {None, ""} else shown
+            console.print(printable(f"{name:<11} {said}"), markup=False)
     return DONE if same else NO

@@ -10,7 +10,7 @@ from evsched.cli.main import run
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.snapshots.store import LARGEST_STATE
-from replays.checking.bundle import Bundle, NoBundle, read, reproduce
+from replays.checking.bundle import Bundle, NoBundle, read, take
 
 EVIL = "\x1b[31m\x9b2J\u202e\nforged line"
 WITHOUT_END = bytes.fromhex("28b52ffd") + b"\xe0" + (LARGEST_STATE << 20).to_bytes(8, "little")
@@ -41,7 +41,7 @@ def test_a_state_that_no_leader_wrote_is_refused(state, tmp_path, capsys):
     """One that unpacks without end, says no size, nests without end or is none: an error, and exit code 2."""
     data = file_with(state)
     with pytest.raises(NoBundle):
-        reproduce(read(data))
+        take(read(data))
     (tmp_path / "bundle.json").write_bytes(data)
     assert run(["debug", "replay", str(tmp_path / "bundle.json")]) == 2
     assert "its state cannot be read" in capsys.readouterr().err
