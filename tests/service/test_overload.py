@@ -27,7 +27,7 @@ from events.cloudevents import InboxRecord, proposal_headers, proposals
 from events.streams import open_streams
 from events.streams.kafka_client import MAX_BATCH_BYTES
 from events.streams.protocols import Streams
-from events.vocabulary import AskWithdrawn, InputRejected, LeaderStarted, QuotaPreemptionDecided
+from events.vocabulary import AskWithdrawn, InputRejected, QuotaPreemptionDecided, RulesAdopted
 from evsched.service.leading import Pace
 from replays.history.steps import is_proposed
 from tests.service.histories import check
@@ -128,9 +128,9 @@ class Onlooker:
     def _note(self, step: Step, now: float) -> None:
         self.taken, self.term = step.head.inbox_next, step.head.term
         self._moved.set()
-        if isinstance(step.events[0], LeaderStarted):
-            return  # a new log adopts the newest rules behind its fence; no proposal asked for them
         for event in filter(is_proposed, step.events):
+            if isinstance(event, RulesAdopted):
+                continue  # a new log begins with the newest rules; nothing in the inbox asked for them
             self.answered.append(event.proposal)
             self.answers[event.code if isinstance(event, InputRejected) else "accepted"] += 1
             if event.proposal in self.sent:
