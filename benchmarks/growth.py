@@ -86,7 +86,9 @@ class Clock:
     def evict(self) -> None:
         """Let everything leave that was asked to, until nobody is any more."""
         for _ in range(100):
-            leaving = [one.id for one in self.engine.state.allocations.values() if one.told]
+            leaving = [
+                one.id for one in self.engine.state.allocations.values() if one.eviction_requested
+            ]
             if not leaving:
                 return
             self.now += 1

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from benchmarks.clusters import APPLICATIONS, LEAVES, PARENTS, START, cluster, leaf
 from benchmarks.rows import Benchmark, Row, calm, measured
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.streams import open_streams
 from events.streams.protocols import Record
 from events.vocabulary import (
@@ -125,7 +125,7 @@ def records(events: int) -> Iterator[Record]:
             batch = []
 
 
-def steps(written: Iterable[Record]) -> Iterator[Step]:
+def steps(written: Iterable[Record]) -> Iterator[RecordedStep]:
     """Yield the steps of a log that lies in memory."""
     reader = ChainReader()
     for record in written:

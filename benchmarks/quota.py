@@ -5,7 +5,7 @@ here: *equal* (50 leaves below five parents, tasks of one core, the maximum halv
 (sixteen sizes, two resources, priorities, originators, opt-outs, guarantees everywhere).
 
 The figure is the whole step: the search for victims, the event, and what applying it does, which is
-to tell every victim to go and to arm its timer. Each repetition starts from a snapshot, so nothing
+to request every eviction and to arm its timer. Each repetition starts from a snapshot, so nothing
 is warm but the code; the median counts. Limit: the same event through the reducer alone; what a
 step costs beyond that is deciding.
 """

@@ -44,7 +44,7 @@ Amount = Annotated[int, Meta(ge=0, le=MAX_AMOUNT)]
 """Of one resource, in base units."""
 Sum = Annotated[int, Meta(ge=0, le=MAX_INT64)]
 """Of amounts; also a quota of Kueue, which the API server keeps in 64 bits."""
-Moment = Annotated[int, Meta(ge=-MAX_MOMENT, le=MAX_MOMENT)]
+Milliseconds = Annotated[int, Meta(ge=-MAX_MOMENT, le=MAX_MOMENT)]
 """Milliseconds since the epoch."""
 Span = Annotated[int, Meta(ge=0, le=MAX_SPAN)]
 """Milliseconds."""

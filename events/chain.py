@@ -83,7 +83,7 @@ START = Head()
 """The head of an empty log."""
 
 
-class Step(NamedTuple):
+class RecordedStep(NamedTuple):
     """One complete step as it stands in the log.
 
     Attributes:
@@ -157,7 +157,7 @@ class ChainReader:
         """Whether the log ends in the middle of a step."""
         return bool(self._parts)
 
-    def accept(self, data: bytes, position: int) -> Step | None:
+    def accept(self, data: bytes, position: int) -> RecordedStep | None:
         """Take the next record of the log and return the step that it completes, None when it completes none.
 
         Raises:
@@ -194,7 +194,7 @@ class ChainReader:
             raise WrittenByNewer(outline.unknown, position, self.release or "") from error
         raise LogDamaged(position, f"no frame can be read: {error}") from error
 
-    def take(self, frame: Frame, digest: str, position: int) -> Step | None:
+    def take(self, frame: Frame, digest: str, position: int) -> RecordedStep | None:
         """Do as `accept` does with a frame that is decoded already; ``digest`` is the hash of its bytes."""
         if position <= self.tip.position:
             raise LogDamaged(position, f"comes after position {self.tip.position}")
@@ -352,7 +352,7 @@ class ChainReader:
                 position, f"frame {frame.frame}: no event in its pieces: {error}"
             ) from error
 
-    def _complete(self, frame: Frame) -> Step:
+    def _complete(self, frame: Frame) -> RecordedStep:
         """Return the step that this frame ends."""
         events = frame.events
         if self._parts:
@@ -364,7 +364,7 @@ class ChainReader:
                 f"frame {frame.frame}: a piece of an event in a step of one frame",
             )
         self._head = self.tip
-        return Step(self._head, frame.time, frame.decided, events)
+        return RecordedStep(self._head, frame.time, frame.decided, events)
 
 
 def fence(reader: ChainReader, started: LeaderStarted, *, log_id: str, time: int) -> Sealed:

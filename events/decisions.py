@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from events.bounds import MAX_INT64, Count, Moment, Name, Position, Sum, Version
+from events.bounds import MAX_INT64, Count, Milliseconds, Name, Position, Sum, Version
 from events.inputs import AnyInput, Event, PodSet
 
 Suspended = Literal["ask", "timer", "cycle", "allocation", "checkpoint"]
@@ -14,7 +14,7 @@ Suspended = Literal["ask", "timer", "cycle", "allocation", "checkpoint"]
 
 
 class Victim(Struct, frozen=True, gc=False, omit_defaults=True):
-    """An allocation that was told to go.
+    """An allocation that is being evicted.
 
     Attributes:
         queue: Full path of its queue (ClusterQueue name for Kueue).
@@ -136,7 +136,7 @@ class ApplicationPaused(Event, frozen=True, kw_only=True):
     """
 
     application: str
-    until: Moment
+    until: Milliseconds
     asks: Count
 
 
@@ -162,7 +162,7 @@ class ReservationReleased(Event, frozen=True, kw_only=True):
 
 
 class PreemptionDecided(Event, frozen=True, kw_only=True):
-    """Victims were told to go so that a more entitled ask can have their room.
+    """Victims are being evicted so that a more entitled ask can have their room.
 
     Attributes:
         node: The node reserved for the preemptor from here on; None where admission is by quota
@@ -192,7 +192,7 @@ class AskNominated(Event, frozen=True, kw_only=True):
 
     ask: str
     node: str
-    until: Moment
+    until: Milliseconds
 
 
 class PreemptionFailed(Event, frozen=True, kw_only=True):
@@ -207,11 +207,11 @@ class PreemptionFailed(Event, frozen=True, kw_only=True):
     ask: str
     reason: str
     cut: bool = False
-    until: Moment | None = None
+    until: Milliseconds | None = None
 
 
 class EvictionRepeated(Event, frozen=True, kw_only=True):
-    """A victim did not leave within its grace time and is told again.
+    """A victim did not leave within its grace time and is asked again.
 
     Attributes:
         attempt: 2 for the first repetition.
@@ -240,7 +240,7 @@ class QuotaPreemptionScheduled(Event, frozen=True, kw_only=True):
     """A maximum or delay changed; what is used above the maximum will be preempted at ``at``."""
 
     queue: str
-    at: Moment
+    at: Milliseconds
 
 
 class QuotaPreemptionCancelled(Event, frozen=True, kw_only=True):
@@ -251,7 +251,7 @@ class QuotaPreemptionCancelled(Event, frozen=True, kw_only=True):
 
 
 class QuotaPreemptionDecided(Event, frozen=True, kw_only=True):
-    """Victims were told to go so that a queue comes down to its lowered maximum.
+    """Victims are being evicted so that a queue comes down to its lowered maximum.
 
     Attributes:
         target: What had to go, by resource.

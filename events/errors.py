@@ -9,7 +9,7 @@
     │   ├── UnknownScheme
     │   ├── CredentialsUnusable
     │   └── TargetDiffers
-    ├── ConfigurationError        who set the broker, the log or the rights up
+    ├── StreamConfigurationError        who set the broker, the log or the rights up
     │   ├── StreamMissing
     │   ├── TopicMisconfigured
     │   ├── AccessDenied
@@ -120,11 +120,11 @@ class TargetDiffers(CallerError):
         )
 
 
-class ConfigurationError(StreamError):
+class StreamConfigurationError(StreamError):
     """The streams are not set up as they must be."""
 
 
-class StreamMissing(ConfigurationError):
+class StreamMissing(StreamConfigurationError):
     """A topic or table does not exist.
 
     Attributes:
@@ -136,7 +136,7 @@ class StreamMissing(ConfigurationError):
         super().__init__(f"stream {name}: does not exist, create it first")
 
 
-class TopicMisconfigured(ConfigurationError):
+class TopicMisconfigured(StreamConfigurationError):
     """A topic or file has a setting under which history could be lost.
 
     Attributes:
@@ -151,7 +151,7 @@ class TopicMisconfigured(ConfigurationError):
         super().__init__(f"topic {topic}: {setting} is {found}, expected {expected}")
 
 
-class AccessDenied(ConfigurationError):
+class AccessDenied(StreamConfigurationError):
     """The broker or the file system refused us the right, or we refused a broker that is not who it should be.
 
     Attributes:
@@ -164,7 +164,7 @@ class AccessDenied(ConfigurationError):
         super().__init__(f"stream {name}: access denied: {reason}")
 
 
-class InboxDetached(ConfigurationError):
+class InboxDetached(StreamConfigurationError):
     """The inbox is not the one that the log reads, or not whole any more; nothing of it is read, and nothing passed over.
 
     Attributes:

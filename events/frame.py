@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from events.bounds import FRAME_DEPTH, MAX_DEPTH, Count, Moment, too_deep
+from events.bounds import FRAME_DEPTH, MAX_DEPTH, Count, Milliseconds, too_deep
 from events.configuration import Spec
 from events.unknown_fields import LOG_ONLY, unknown_field
 from events.upcasters import UPCASTERS, upcast
@@ -51,7 +51,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     leader: str
     frame: Count
     prev: str
-    time: Moment
+    time: Milliseconds
     decided: bool = True
     inbox_next: Count = 0
     last: bool = True
@@ -68,7 +68,7 @@ class FrameHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     term: Count
     leader: str
     frame: Count
-    time: Moment
+    time: Milliseconds
 
 
 class _Kind(msgspec.Struct, frozen=True, gc=False):
@@ -92,7 +92,7 @@ class FrameOutline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     leader: str
     frame: Count
     prev: str
-    time: Moment
+    time: Milliseconds
     requires: tuple[str, ...] = ()
     events: tuple[_Kind, ...] = ()
 

@@ -14,7 +14,7 @@ from events.bounds import (
     MAX_ID,
     MAX_NAME,
     Count,
-    Moment,
+    Milliseconds,
     Name,
     Priority,
     Text,
@@ -36,7 +36,7 @@ class Event(
 
     seq: Count = 0
     cause: Count = 0
-    due: Moment | None = None
+    due: Milliseconds | None = None
 
 
 class Input(Event, frozen=True, kw_only=True):
@@ -114,7 +114,7 @@ class ApplicationSubmitted(Input, frozen=True, kw_only=True):
     user: str = "nobody"
     groups: tuple[str, ...] = ()
     tags: dict[str, str] = {}
-    created: Moment | None = None
+    created: Milliseconds | None = None
 
 
 class ApplicationRemoved(Input, frozen=True, kw_only=True):
@@ -156,7 +156,7 @@ class AskSubmitted(Input, frozen=True, kw_only=True):
     preemption_policy: Literal["PreemptLowerPriority", "Never"] = "PreemptLowerPriority"
     originator: bool = False
     required_node: Name | None = None
-    created: Moment | None = None
+    created: Milliseconds | None = None
     uid: Name | None = None
     podsets: tuple[PodSet, ...] = ()
     flavors: dict[str, str] | None = None
@@ -175,7 +175,7 @@ class AllocationRestored(Input, frozen=True, kw_only=True):
     Attributes:
         node: Where it runs; None where admission is by quota alone.
         admitted: When its quota was reserved; None: unknown, which counts as just now.
-        preempting: It was already told to go.
+        preempting: It is being evicted already.
         evicted: (Kueue) it already carries the condition Evicted.
     """
 
@@ -190,8 +190,8 @@ class AllocationRestored(Input, frozen=True, kw_only=True):
     allow_preemption: bool = True
     originator: bool = False
     required_node: Name | None = None
-    created: Moment | None = None
-    admitted: Moment | None = None
+    created: Milliseconds | None = None
+    admitted: Milliseconds | None = None
     preempting: bool = False
     evicted: bool = False
     uid: Name | None = None
@@ -212,7 +212,7 @@ class AllocationReleased(Input, frozen=True, kw_only=True):
 
 
 class EvictionRefused(Input, frozen=True, kw_only=True):
-    """The agent could not evict a victim (a disruption budget, a lost node); it will be told again."""
+    """The agent could not evict a victim (a disruption budget, a lost node); it will be asked again."""
 
     allocation: Name
     reason: Text = ""

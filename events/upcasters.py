@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-Document = dict[str, Any]
-Upcaster = Callable[[Document], Document]
+RawDocument = dict[str, Any]
+Upcaster = Callable[[RawDocument], RawDocument]
 
 UPCASTERS: dict[str, Upcaster] = {}
 """Old type name to the function that returns the same event in a newer type, ``type`` included."""
 
 
-def upcast(document: Document) -> Document:
+def upcast(document: RawDocument) -> RawDocument:
     """Return this event with every upcaster applied that its type, and then the result's type, asks for.
 
     ``seq``, ``cause``, ``due`` and ``proposal`` stay as they are whatever the upcaster does. Raises

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from events.bounds import Moment, Name, Priority, Text, Version
+from events.bounds import Milliseconds, Name, Priority, Text, Version
 from events.decisions import (
     AllocationBound,
     ApplicationPaused,
@@ -139,7 +139,7 @@ __all__ = [
     "Input",
     "InputRejected",
     "LeaderStarted",
-    "Moment",
+    "Milliseconds",
     "Name",
     "NodeRegistered",
     "NodeRemoved",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from evsched.core.state import State
 
-Rows = list[tuple[Any, ...]]
-Answers = dict[str, Rows]
+TableRows = list[tuple[Any, ...]]
+Answers = dict[str, TableRows]
 
 _queries = aiosql.from_path(Path(__file__).parent / "sql" / "asof.sql", "sqlite3")
 
@@ -85,8 +85,8 @@ def from_state(state: State) -> Answers:
         ),
         "allocations": sorted(
             (
-                a.id, a.application, a.queue, a.node, text(shapes[a.shape].resources), a.priority, a.created, a.bound, a.told,
-                a.victim_of, a.quota_of,
+                a.id, a.application, a.queue, a.node, text(shapes[a.shape].resources), a.priority, a.created, a.bound,
+                a.eviction_requested, a.victim_of, a.quota_of,
             )
             for a in state.allocations.values()
         ),

@@ -23,7 +23,7 @@ from projections.read_model import Place, RebuildNeeded, decode_head, encode_hea
 from projections.rows import text
 
 if TYPE_CHECKING:
-    from events.chain import Step
+    from events.chain import RecordedStep
 
 EVENT_TYPES = {kind.__name__: kind for kind in v.AnyEvent.__args__}
 
@@ -90,7 +90,7 @@ class CustomProjection:
         self.at = self.resume_at = self._written = decode_head(head)
         connection.execute("BEGIN")
 
-    def take(self, step: Step) -> None:
+    def take(self, step: RecordedStep) -> None:
         """Run the statements for a complete step; steps that were taken before are passed over."""
         if step.head.frame <= self.at.frame:
             return

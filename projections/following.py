@@ -18,7 +18,7 @@ from projections.read_model import RebuildNeeded
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from events.chain import ChainReader, Head, Step
+    from events.chain import ChainReader, Head, RecordedStep
     from events.streams.protocols import EventLog, Record
 
 COMMIT_AFTER_EVENTS = 20_000
@@ -37,7 +37,7 @@ class Projection(Protocol):
     at: Head
     resume_at: Head
 
-    def take(self, step: Step) -> None:
+    def take(self, step: RecordedStep) -> None:
         """Take a complete step."""
 
     def commit(self) -> None:

@@ -1,6 +1,6 @@
 """The read model of one log: a SQLite file that answers questions about any moment.
 
-Rows and position are committed together, so that whatever happens the file says exactly up to where
+ReadModelRows and position are committed together, so that whatever happens the file says exactly up to where
 it has read. It keeps the folded state now and then (`kept_state`), so that a restart folds only the
 events after it; rows of those are already there and are not written again. The file is never
 migrated: another schema version, another log, or a frame that the log no longer has mean *rebuild*.
@@ -26,12 +26,12 @@ from evsched.core.recorded import take_recorded
 from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections import seal
-from projections.rows import Rows
+from projections.rows import ReadModelRows
 
 if TYPE_CHECKING:
-    from events.chain import Step
+    from events.chain import RecordedStep
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 KEEP_STATE_EVERY = 200_000
 """After how many events the folded state is written along."""
 FLUSH_EVERY = 50_000
@@ -112,7 +112,7 @@ class ReadModel:
             except msgspec.MsgspecError as error:
                 message = f"read model: its kept state cannot be read: {error}"
                 raise RebuildNeeded(message) from error
-        self._rows = Rows(state)
+        self._rows = ReadModelRows(state)
         self._kept_seq = self.resume_at.next_seq
         self._loaded = self.resume_at.frame == self._written.frame
         if self._loaded:
@@ -129,7 +129,7 @@ class ReadModel:
         """The place up to which the file is complete."""
         return self._written
 
-    def take(self, step: Step) -> None:
+    def take(self, step: RecordedStep) -> None:
         """Take a complete step; nothing is written before `commit`.
 
         Steps up to the committed place only bring the state up to date.
@@ -152,7 +152,7 @@ class ReadModel:
         self._rows.step(head.frame, step.time, head.next_seq - 1)
         self.at = head
 
-    def _catch_up(self, step: Step) -> None:
+    def _catch_up(self, step: RecordedStep) -> None:
         """Take a step whose rows are there already."""
         state, head = self._rows.state, step.head
         state.time = step.time
@@ -234,7 +234,7 @@ class Rebuild(ReadModel):
         """Return where the new file grows."""
         return path.with_name(f"{path.name}.rebuild")
 
-    def take(self, step: Step) -> None:
+    def take(self, step: RecordedStep) -> None:
         """Take a complete step; rows go to the file now and then."""
         super().take(step)
         if self.at.next_seq - self._flushed >= FLUSH_EVERY:

@@ -1,6 +1,6 @@
 """From events to rows.
 
-`Rows` folds the log with the scheduler's own reducer and notes, for every event, which rows begin
+`ReadModelRows` folds the log with the scheduler's own reducer and notes, for every event, which rows begin
 and end with it. It knows no SQL beyond `Temporal` and the plain inserts of tables that only grow.
 """
 
@@ -54,7 +54,7 @@ def text(value: object) -> str:
     return _json.encode(value).decode()
 
 
-class Rows:
+class ReadModelRows:
     """The rows of all tables, as of the last event taken.
 
     Attributes:
@@ -78,8 +78,8 @@ class Rows:
         )
         self.allocations = Temporal(
             "allocations",
-            ("allocation", "application", "queue", "node", "resources", "priority", "created", "bound", "told", "victim_of",
-             "quota_of", "outcome"),
+            ("allocation", "application", "queue", "node", "resources", "priority", "created", "bound",
+             "eviction_requested", "victim_of", "quota_of", "outcome"),
         )  # fmt: skip
         self.reservations = Temporal("reservations", ("ask", "node"))
         self.pauses = Temporal(
@@ -315,7 +315,7 @@ class Rows:
             allocation.priority,
             allocation.created,
             allocation.bound,
-            allocation.told,
+            allocation.eviction_requested,
             allocation.victim_of,
             allocation.quota_of,
             "",
@@ -452,32 +452,32 @@ class Rows:
         )
 
 
-_HANDLERS: dict[type, Callable[[Rows, Any, int], None]] = {
-    v.ConfigurationApplied: Rows._configuration,  # noqa: SLF001 - the dispatch table of the class above
-    v.QueueCreated: Rows._queue_event,  # noqa: SLF001
-    v.QueueRemoved: Rows._queue_event,  # noqa: SLF001
-    v.NodeRegistered: Rows._node,  # noqa: SLF001
-    v.NodeUpdated: Rows._node,  # noqa: SLF001
-    v.NodeRemoved: Rows._node_removed,  # noqa: SLF001
-    v.ApplicationPlaced: Rows._placed,  # noqa: SLF001
-    v.ApplicationRemoved: Rows._application_removed,  # noqa: SLF001
-    v.AskSubmitted: Rows._asked,  # noqa: SLF001
-    v.AskWithdrawn: Rows._withdrawn,  # noqa: SLF001
-    v.AllocationBound: Rows._bound,  # noqa: SLF001
-    v.AllocationRestored: Rows._restored,  # noqa: SLF001
-    v.AllocationReleased: Rows._released,  # noqa: SLF001
-    v.ApplicationPaused: Rows._paused,  # noqa: SLF001
-    v.ApplicationResumed: Rows._resumed,  # noqa: SLF001
-    v.AskNominated: Rows._reserved,  # noqa: SLF001
-    v.NodeReserved: Rows._reserved,  # noqa: SLF001
-    v.ReservationRestored: Rows._reserved,  # noqa: SLF001
-    v.ReservationReleased: Rows._unreserved,  # noqa: SLF001
-    v.PreemptionDecided: Rows._preempted,  # noqa: SLF001
-    v.PreemptionWithdrawn: Rows._preemption_withdrawn,  # noqa: SLF001
-    v.QuotaPreemptionScheduled: Rows._quota,  # noqa: SLF001
-    v.QuotaPreemptionCancelled: Rows._quota,  # noqa: SLF001
-    v.QuotaPreemptionDecided: Rows._quota,  # noqa: SLF001
-    v.QuotaPreemptionUnhelpful: Rows._quota,  # noqa: SLF001
-    v.InputRejected: Rows._rejected,  # noqa: SLF001
-    v.PreemptionFailed: Rows._failed,  # noqa: SLF001
+_HANDLERS: dict[type, Callable[[ReadModelRows, Any, int], None]] = {
+    v.ConfigurationApplied: ReadModelRows._configuration,  # noqa: SLF001 - the dispatch table of the class above
+    v.QueueCreated: ReadModelRows._queue_event,  # noqa: SLF001
+    v.QueueRemoved: ReadModelRows._queue_event,  # noqa: SLF001
+    v.NodeRegistered: ReadModelRows._node,  # noqa: SLF001
+    v.NodeUpdated: ReadModelRows._node,  # noqa: SLF001
+    v.NodeRemoved: ReadModelRows._node_removed,  # noqa: SLF001
+    v.ApplicationPlaced: ReadModelRows._placed,  # noqa: SLF001
+    v.ApplicationRemoved: ReadModelRows._application_removed,  # noqa: SLF001
+    v.AskSubmitted: ReadModelRows._asked,  # noqa: SLF001
+    v.AskWithdrawn: ReadModelRows._withdrawn,  # noqa: SLF001
+    v.AllocationBound: ReadModelRows._bound,  # noqa: SLF001
+    v.AllocationRestored: ReadModelRows._restored,  # noqa: SLF001
+    v.AllocationReleased: ReadModelRows._released,  # noqa: SLF001
+    v.ApplicationPaused: ReadModelRows._paused,  # noqa: SLF001
+    v.ApplicationResumed: ReadModelRows._resumed,  # noqa: SLF001
+    v.AskNominated: ReadModelRows._reserved,  # noqa: SLF001
+    v.NodeReserved: ReadModelRows._reserved,  # noqa: SLF001
+    v.ReservationRestored: ReadModelRows._reserved,  # noqa: SLF001
+    v.ReservationReleased: ReadModelRows._unreserved,  # noqa: SLF001
+    v.PreemptionDecided: ReadModelRows._preempted,  # noqa: SLF001
+    v.PreemptionWithdrawn: ReadModelRows._preemption_withdrawn,  # noqa: SLF001
+    v.QuotaPreemptionScheduled: ReadModelRows._quota,  # noqa: SLF001
+    v.QuotaPreemptionCancelled: ReadModelRows._quota,  # noqa: SLF001
+    v.QuotaPreemptionDecided: ReadModelRows._quota,  # noqa: SLF001
+    v.QuotaPreemptionUnhelpful: ReadModelRows._quota,  # noqa: SLF001
+    v.InputRejected: ReadModelRows._rejected,  # noqa: SLF001
+    v.PreemptionFailed: ReadModelRows._failed,  # noqa: SLF001
 }

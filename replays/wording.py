@@ -33,7 +33,7 @@ SENTENCES: dict[str, str] = {
     "own-leaf": "it runs in the queue of the ask, and nobody preempts within a queue",
     "disabled": "preemption.policy of its queue is disabled",
     "required-node": "it is bound to its node (DaemonSet)",
-    "told": "it was told to go already",
+    "leaving": "it is being evicted already",
     "no-shared-type": "it uses nothing of what the ask requests",
     "eligible": "it could be preempted",
     # Nodes and limits.
@@ -47,13 +47,12 @@ SENTENCES: dict[str, str] = {
     "no-node": "no node has room for it",
     "behind": "its queue starts one new application at a time, and another one is before it (application.sort.policy stateaware)",
     "paused": "its application is paused: too many of its asks fit on no node (application.unschedasks.backoff)",
-    "in-flight": "its victims have been told to go and have not left yet",
+    "in-flight": "its victims are being evicted and have not left yet",
     "fits": "it fits without preemption",
     # Quota enforcement (seed quota_enforcement).
-    "chosen": "it was told to go",
+    "chosen": "it is being evicted",
     "guarantee": "a queue on its path would fall below its guarantee",
     "type": "it uses nothing of what has to go",
-    "leaving": "it was told to go already, by another enforcement",
     "running": "an enforcement in its queue is still under way",
     # Kueue.
     "never-fits": "it would not fit even if everybody else were gone",
@@ -200,7 +199,7 @@ def _preempts(facts: Facts) -> str:
 def _evicted(facts: Facts) -> str:
     whom = f" for ask {facts['ask']}" if facts["ask"] else ""
     whom = f" for the quota of {facts['queue']}" if facts["queue"] else whom
-    return f"told to go{whom}: {facts['reason']}"
+    return f"evicted{whom}: {facts['reason']}"
 
 
 def _reason(facts: Facts) -> str:
@@ -332,7 +331,7 @@ HISTORY: dict[str, Callable[[Facts], str]] = {
     "restored": lambda _: "found running",
     "preempts": _preempts,
     "eviction-requested": _evicted,
-    "eviction-repeated": lambda _: "told to go again",
+    "eviction-repeated": lambda _: "asked to leave again",
     "eviction-refused": lambda _: "its eviction was refused",
     "preemption-withdrawn": lambda facts: f"preemption withdrawn: {facts['reason']}",
     "preemption-failed": lambda facts: f"could not preempt: {facts['reason']}",
@@ -348,14 +347,14 @@ HISTORY: dict[str, Callable[[Facts], str]] = {
 def running(allocation: Allocation) -> str:
     """Return what there is to say of an allocation that runs."""
     where = allocation.node or "its quota"
-    return f"It runs on {where} since {format_time(allocation.bound)} and nobody has told it to go."
+    return f"It runs on {where} since {format_time(allocation.bound)} and nothing is evicting it."
 
 
 def leaving(allocation: Allocation, enforced: Facts | None) -> str:
     """Return for what an allocation has to go.
 
     Args:
-        allocation: It was told to go.
+        allocation: One that is being evicted.
         enforced: The facts of the eviction that no ask had requested; None: an ask had.
     """
     where = allocation.node or "its quota"
@@ -365,7 +364,7 @@ def leaving(allocation: Allocation, enforced: Facts | None) -> str:
         whom = f"for ask {allocation.victim_of}"
     else:
         whom = f"for the quota of {allocation.quota_of}"
-    return f"It runs on {where} and was told to go at {format_time(allocation.told)} {whom}."
+    return f"It runs on {where} and was asked to leave at {format_time(allocation.eviction_requested)} {whom}."
 
 
 def gone(last: str) -> str:

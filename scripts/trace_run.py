@@ -78,7 +78,7 @@ class Report(msgspec.Struct, kw_only=True):
         back_s: After each kill, seconds until the leader, started at once, had its own heartbeat
             seen back.
         bound: How many pods of the trace ran at some time.
-        preempted: How many of them, or of those that came in their place, were told to go.
+        preempted: How many of them, or of those that came in their place, are being evicted.
         waiting: How many have waited from the beginning to the end.
         reasons: Why they wait, in sentences, the most frequent first.
         unexplained: How many wait without a reason; there should be none.

@@ -238,13 +238,6 @@ def test_only_a_family_itself_asks_which_one_is_in_force() -> None:
     assert not found
 
 
-SHARED_NAMES = {
-    "Amount", "Answer", "Changed", "ConfigurationError", "Difference", "Document", "Kind",
-    "Moment", "Node", "Report", "Rows", "Seconds", "Snapshots", "Step", "Term",
-}  # fmt: skip
-"""Names of types that are still defined more than once; none may be added."""
-
-
 def test_one_name_means_one_type() -> None:
     """Who reads a name has met it once: no two classes, aliases of types or type variables with a name of their own share it."""
     places: dict[str, list[str]] = {}
@@ -258,8 +251,7 @@ def test_one_name_means_one_type() -> None:
             for name in names:
                 if name[0] != "_" and not name.isupper() and name[0].isupper():
                     places.setdefault(name, []).append(at(file, node.lineno))
-    twice = {name: where for name, where in places.items() if len(where) > 1}
-    assert not {name: where for name, where in twice.items() if name not in SHARED_NAMES}
+    assert not {name: where for name, where in places.items() if len(where) > 1}
 
 
 def test_nothing_names_a_machine_or_a_registry() -> None:

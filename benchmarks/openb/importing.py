@@ -27,7 +27,7 @@ from evsched.cli.logs import HERE, Where, steps_of, streams_of
 from evsched.cli.options import Json
 from evsched.config import from_mapping
 from evsched.config.document import read_value
-from evsched.service.surroundings import SystemClock
+from evsched.service.environment import SystemClock
 
 SOURCE = "/benchmarks/openb"
 BATCH = 500

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import NamedTuple
 
-from events.chain import ChainReader, Head, Step
+from events.chain import ChainReader, Head, RecordedStep
 from events.errors import AccessDenied, InboxDetached, PositionLost
-from events.streams.leadership import Leadership, Surroundings
+from events.streams.leadership import Environment, Leadership
 from events.streams.protocols import EventLog, Inbox, Streams
 from events.streams.reading import read_steps
 from events.vocabulary import InboxAttached
@@ -106,12 +106,12 @@ class _Answers:
     def __init__(self) -> None:
         self.known: frozenset[str] = frozenset()
 
-    def take(self, step: Step) -> None:
+    def take(self, step: RecordedStep) -> None:
         found = frozenset(getattr(event, "proposal", "") for event in step.events) - {""}
         self.known = found or self.known
 
 
-async def _read(log: EventLog, reader: ChainReader, take: Callable[[Step], None]) -> Head:
+async def _read(log: EventLog, reader: ChainReader, take: Callable[[RecordedStep], None]) -> Head:
     """Read a log to its end and return it."""
     async with aclosing(read_steps(log, reader)) as batches:
         async for steps in batches:
@@ -151,11 +151,11 @@ class _Readings:
     def __init__(self) -> None:
         self.left_off: dict[str, int] = {}
 
-    def take(self, step: Step) -> None:
+    def take(self, step: RecordedStep) -> None:
         self.left_off[step.head.inbox] = step.head.inbox_next
 
 
-async def attach(streams: Streams, world: Surroundings, position: int | None = None) -> Attached:
+async def attach(streams: Streams, world: Environment, position: int | None = None) -> Attached:
     """Let a log read the inbox that is there, by an event of a term of its own; whoever leads is deposed by it.
 
     Args:
@@ -206,7 +206,7 @@ async def _safe_position(streams: Streams, readings: _Readings, found: str) -> i
 
 
 async def _write(
-    streams: Streams, reader: ChainReader, world: Surroundings, event: InboxAttached
+    streams: Streams, reader: ChainReader, world: Environment, event: InboxAttached
 ) -> None:
     """Write the event in a term of its own, which ends with it."""
     leadership = await Leadership.acquire(streams.log, reader, lambda _: None, world)

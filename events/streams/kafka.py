@@ -21,7 +21,7 @@ from events.cloudevents import (
     read_proposal,
     record_of_message,
 )
-from events.errors import AppendRefused, ConfigurationError, LogDamaged, PositionLost
+from events.errors import AppendRefused, LogDamaged, PositionLost, StreamConfigurationError
 from events.frame import UNREADABLE, decode_header
 from events.streams.kafka_access import KafkaAccess, to_its_end
 from events.streams.kafka_client import Message, PartitionEnd, PartitionReader, PartitionWriter
@@ -43,11 +43,11 @@ def open_kafka(
     """Return the streams of a cluster partition on Kafka; nothing is connected before it is used.
 
     Raises:
-        ConfigurationError: Python runs without assertions, by which the client guards its own
+        StreamConfigurationError: Python runs without assertions, by which the client guards its own
             state.
     """
     if not __debug__:
-        raise ConfigurationError(
+        raise StreamConfigurationError(
             "python: runs with -O, expected without: the Kafka client guards its state by assertions"
         )
     access = KafkaAccess(bootstrap=bootstrap, security=security, timeout=timeout)

@@ -21,7 +21,7 @@ from typing import Self
 
 import msgspec
 
-from events.chain import ChainReader, Head, Sealed, Step, cut_into_frames, fence
+from events.chain import ChainReader, Head, RecordedStep, Sealed, cut_into_frames, fence
 from events.errors import LeadershipLost, LogDamaged, PositionLost
 from events.frame import frame_hash
 from events.streams.protocols import EventLog, Heartbeat
@@ -36,7 +36,7 @@ async def _as_named(head: Head) -> str:
     return head.inbox
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """What a leader needs of the world outside.
 
     Attributes:
@@ -90,8 +90,8 @@ class Leadership:
         cls,
         log: EventLog,
         reader: ChainReader,
-        apply: Callable[[Step], object],
-        world: Surroundings,
+        apply: Callable[[RecordedStep], object],
+        world: Environment,
     ) -> Self:
         """Open the next term and return the right to write in it.
 
@@ -157,7 +157,7 @@ class Leadership:
 
     async def append_step(
         self, events: tuple[AnyEvent, ...], *, time: int, decided: bool, inbox_next: int
-    ) -> Step:
+    ) -> RecordedStep:
         """Write one step; when this returns, it is in the log for good and counts.
 
         One call at a time. Whatever it raises, a cancellation included, ends the leadership, and
@@ -211,7 +211,7 @@ class Leadership:
             if event.seq != expected:
                 raise ValueError(f"step: event {event.seq} found, expected {expected}")
 
-    async def _write(self, sealed: Sealed) -> Step | None:
+    async def _write(self, sealed: Sealed) -> RecordedStep | None:
         position = await _append(self.log, sealed)
         if position <= self._seen:
             raise LogDamaged(
@@ -316,7 +316,10 @@ def _drop(task: asyncio.Task[int]) -> None:
 
 
 async def _read(
-    log: EventLog, reader: ChainReader, apply: Callable[[Step], object], until: int | None = None
+    log: EventLog,
+    reader: ChainReader,
+    apply: Callable[[RecordedStep], object],
+    until: int | None = None,
 ) -> None:
     """Read to the end of the log, which must lie behind this position."""
     async with aclosing(read_steps(log, reader)) as batches:

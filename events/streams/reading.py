@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from events.chain import ChainReader, Head, Step
+from events.chain import ChainReader, Head, RecordedStep
 from events.errors import PositionLost
 from events.frame import UNREADABLE, decode_frame, frame_hash
 from events.streams.protocols import EventLog, Record
@@ -50,7 +50,9 @@ def _compare(head: Head, found: Record) -> None:
         raise PositionLost(head.position, reason)
 
 
-async def read_steps(log: EventLog, reader: ChainReader) -> AsyncGenerator[tuple[Step, ...], None]:
+async def read_steps(
+    log: EventLog, reader: ChainReader
+) -> AsyncGenerator[tuple[RecordedStep, ...], None]:
     """Yield the steps that the reader has not seen yet, in batches, up to the end of the log as it is now."""
     async with aclosing(log.read(after=reader.tip.position)) as batches:
         async for batch in batches:
@@ -59,7 +61,7 @@ async def read_steps(log: EventLog, reader: ChainReader) -> AsyncGenerator[tuple
 
 async def follow_steps(
     log: EventLog, reader: ChainReader
-) -> AsyncGenerator[tuple[Step, ...], None]:
+) -> AsyncGenerator[tuple[RecordedStep, ...], None]:
     """Yield the steps that the reader has not seen yet, and go on with those that are written later; never ends by itself.
 
     A batch may be empty: records came that complete no step.
@@ -69,7 +71,7 @@ async def follow_steps(
             yield accept_all(reader, batch)
 
 
-def accept_all(reader: ChainReader, batch: Sequence[Record]) -> tuple[Step, ...]:
+def accept_all(reader: ChainReader, batch: Sequence[Record]) -> tuple[RecordedStep, ...]:
     """Return the steps that these records complete."""
     steps = [reader.accept(data, position) for position, data in batch]
     return tuple(step for step in steps if step is not None)

@@ -55,7 +55,7 @@ LONGEST_COURTESY_S = 0.1
 as its last one had it. SQLite keeps no queue: who finds the file taken looks again after 1 to 100
 ms, so a leader would hardly ever find it free."""
 
-Rows = list[tuple[Any, ...]]
+StoredRows = list[tuple[Any, ...]]
 
 
 def statement(name: str) -> str:
@@ -64,7 +64,7 @@ def statement(name: str) -> str:
 
 
 class Write:
-    """Rows for one stream, to be written together.
+    """StoredRows for one stream, to be written together.
 
     Attributes:
         table: ``log``, ``inbox`` or ``heartbeat``.
@@ -72,7 +72,7 @@ class Write:
         done: Gets the positions, or the error.
     """
 
-    def __init__(self, table: str, partition: int, rows: Rows) -> None:
+    def __init__(self, table: str, partition: int, rows: StoredRows) -> None:
         self.table = table
         self.partition = partition
         self.rows = rows
@@ -106,7 +106,7 @@ class SqliteFile:
 
     # -------------------------------------------------------------------------------------- reading
 
-    async def rows(self, query: str, *arguments: Any) -> Rows:
+    async def rows(self, query: str, *arguments: Any) -> StoredRows:
         """Return the rows of a query of ``streams.sql``."""
         try:
             reader = await self._open_reader()
@@ -329,7 +329,7 @@ class SqliteFile:
         self, writer: aiosqlite.Connection, group: Sequence[Write]
     ) -> list[tuple[int, ...]]:
         ends: dict[tuple[str, int], int] = {}
-        rows: dict[str, Rows] = {}
+        rows: dict[str, StoredRows] = {}
         positions: list[tuple[int, ...]] = []
         for write in group:
             if write.table == "heartbeat":

@@ -10,7 +10,7 @@ from evsched.cli.answers import emit, paper, say
 from evsched.cli.cells import counted, table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
-from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
+from evsched.cli.past import MomentText, SnapshotFolder, history_of, moment_of
 from replays.history.at import AtQuestion
 from replays.history.at import at as answer
 from replays.history.moments import format_time
@@ -25,7 +25,7 @@ async def at(
     *,
     where: Where = HERE,
     queue: Annotated[str | None, Parameter(name="--queue")] = None,
-    snapshots: Snapshots = None,
+    snapshots: SnapshotFolder = None,
     json: Json = False,
 ) -> None:
     """Show the state at a moment of the log.

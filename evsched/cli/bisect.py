@@ -13,7 +13,7 @@ from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say, tell
 from evsched.cli.cells import table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
-from evsched.cli.past import MomentText, Snapshots, end_of, history_of, meter, moment_of
+from evsched.cli.past import MomentText, SnapshotFolder, end_of, history_of, meter, moment_of
 from replays.history.bisect import BisectQuestion, Found, first_difference
 from replays.history.bisect import bisect as answer
 from replays.history.expressions import ExpressionInvalid
@@ -29,7 +29,7 @@ async def bisect(
     *,
     where: Where = HERE,
     start: Annotated[MomentText, Parameter(name="--from")] = "start",
-    snapshots: Snapshots = None,
+    snapshots: SnapshotFolder = None,
     json: Json = False,
 ) -> int:
     """Find the first event of the log after which something is true, and show the state around it; exits 1 when it never was.
@@ -81,7 +81,9 @@ async def bisect(
     return DONE
 
 
-async def _first(where: Where, expression: str, start: str, snapshots: Snapshots) -> Found | None:
+async def _first(
+    where: Where, expression: str, start: str, snapshots: SnapshotFolder
+) -> Found | None:
     question = BisectQuestion(expression=expression, start=moment_of(start))
     async with history_of(where, snapshots) as history:
         with meter("looking", await end_of(history.log)) as advance:

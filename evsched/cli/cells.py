@@ -77,7 +77,7 @@ def style(row: Mapping[str, Any], name: str) -> str:
             for resource, amount in least.items()
         ):
             return _LOW
-    if name in {"told", "draining", "failed"} and row[name]:
+    if name in {"eviction_requested", "draining", "failed"} and row[name]:
         return _LOW
     return ""
 

@@ -19,7 +19,7 @@ from evsched.cli.options import Json
 from evsched.cli.past import history_of
 from evsched.cli.proposing import propose
 from evsched.config import ConfigurationError, Fault, Loaded, load
-from evsched.config.difference import Difference, describe
+from evsched.config.difference import ConfigurationDifference, describe
 from evsched.service.proposing import ACCEPTED
 from replays.history.moments import END
 
@@ -117,7 +117,8 @@ async def diff(
         found = [describe(was.get(one.partition), one) for one in new.configurations]
         gone = set(was) - {one.partition for one in new.configurations}
         found += [
-            Difference(partition=name, removed=(f"partition {name}",)) for name in sorted(gone)
+            ConfigurationDifference(partition=name, removed=(f"partition {name}",))
+            for name in sorted(gone)
         ]
     sentences = 0
     for one in found:

@@ -12,7 +12,7 @@ from events.streams import private_files
 from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, paper, printable, say
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
-from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
+from evsched.cli.past import MomentText, SnapshotFolder, history_of, moment_of
 from evsched.core.faults import StepFailed
 from replays.checking import bundle
 from replays.checking.cutting import NoStep, cut
@@ -29,7 +29,7 @@ async def bundle_(
     where: Where = HERE,
     at: Annotated[MomentText | None, Parameter(name="--at")] = None,
     anonymise: Annotated[bool, Parameter(name="--anonymise", negative=())] = False,
-    snapshots: Snapshots = None,
+    snapshots: SnapshotFolder = None,
 ) -> int:
     """Write one step of a log to a new file for a bug report; `evsched debug replay` takes it again.
 

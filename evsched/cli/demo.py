@@ -23,7 +23,7 @@ from events.vocabulary import (
 )
 from evsched.agents.emulated.agent import Agent
 from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say
-from evsched.cli.demo_leader import Answer
+from evsched.cli.demo_leader import LeaderAnswer
 from evsched.cli.options import Json
 from evsched.config import from_mapping
 from evsched.core.engine import Engine
@@ -150,14 +150,14 @@ class Story:
         await self._listen()
         await self._read()
 
-    async def _listen(self) -> Answer:
+    async def _listen(self) -> LeaderAnswer:
         """Take down what the leader answers."""
         assert self._leader is not None
         assert self._leader.stdout is not None
         line = await self._leader.stdout.readline()
         if not line:
             raise RuntimeError(f"demo: the leader ended with code {await self._leader.wait()}")
-        answer = msgspec.json.decode(line, type=Answer)
+        answer = msgspec.json.decode(line, type=LeaderAnswer)
         self._next_due, self.digest = answer.next_due, answer.digest
         return answer
 

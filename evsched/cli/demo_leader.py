@@ -14,14 +14,14 @@ import sys
 import msgspec
 from msgspec.structs import replace
 
-from events.chain import ChainReader, Head, Step
+from events.chain import ChainReader, Head, RecordedStep
 from events.streams import Leadership, Streams, open_streams
 from events.streams.attachment import must_read
 from evsched.core.engine import Engine
-from evsched.service.surroundings import surroundings
+from evsched.service.environment import environment
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class LeaderAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What the leader says after a step.
 
     Attributes:
@@ -57,14 +57,14 @@ async def lead(streams: Streams, now: int) -> None:
     """Rebuild, take over at this time, then take a step for each line."""
     engine = Engine()
 
-    def apply(step: Step) -> None:
+    def apply(step: RecordedStep) -> None:
         for event in step.events:
             engine.apply(event, step.time)
 
     async def inbox(head: Head) -> str:
         return await must_read(streams.inbox, head, engine.state.remembers)
 
-    world = replace(surroundings(ToldClock(now)), inbox=inbox)
+    world = replace(environment(ToldClock(now)), inbox=inbox)
     leadership = await Leadership.acquire(streams.log, ChainReader(), apply, world)
     _answer(engine, leadership)
     for line in sys.stdin:
@@ -77,7 +77,7 @@ async def lead(streams: Streams, now: int) -> None:
 
 
 def _answer(engine: Engine, leadership: Leadership) -> None:
-    answer = Answer(
+    answer = LeaderAnswer(
         term=leadership.term,
         frames=leadership.head.frame,
         next_due=engine.next_due(),

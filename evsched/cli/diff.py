@@ -10,7 +10,7 @@ from evsched.cli.answers import emit, paper, say
 from evsched.cli.cells import cell, counted
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
-from evsched.cli.past import MomentText, Snapshots, history_of, moment_of
+from evsched.cli.past import MomentText, SnapshotFolder, history_of, moment_of
 from replays.history.diff import Change, DiffQuestion
 from replays.history.diff import diff as answer
 from replays.history.moments import format_time
@@ -26,7 +26,7 @@ async def diff(
     *,
     where: Where = HERE,
     only: Annotated[list[View] | None, Parameter(name="--only", negative=())] = None,
-    snapshots: Snapshots = None,
+    snapshots: SnapshotFolder = None,
     json: Json = False,
 ) -> None:
     """Show what changed between two moments of the log: what came, what went, and what is different, entry by entry.

@@ -14,8 +14,8 @@ from evsched.agents.emulated.following import emulate_on
 from evsched.cli.answers import CommandError, say
 from evsched.cli.logs import HERE, Where, streams_of
 from evsched.core.duration import DurationError, parse_duration_ms
+from evsched.service.environment import SystemClock
 from evsched.service.logs import configure
-from evsched.service.surroundings import SystemClock
 
 
 async def emulate(
@@ -28,7 +28,7 @@ async def emulate(
 ) -> None:
     """Follow the log like a cluster would, until Ctrl-C: evict, end and re-create what runs.
 
-    Who is told to go has gone after the grace time. What runs ends after its life: that of its name
+    What is evicted has gone after the grace time. What runs ends after its life: that of its name
     in --lives, else the one given, else never. An evicted pod comes again under a new name, as a
     ReplicaSet would make it. Everything is read from the log, so it can be stopped and started at
     any time, and nothing is confirmed twice.

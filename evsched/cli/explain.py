@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from replays.explaining.decision import Decision, Spared
     from replays.explaining.explain import Explanation
     from replays.explaining.kueue import FairShare
-    from replays.explaining.notebook import Note
+    from replays.explaining.tracer import Note
 
 NOTES_SHOWN = 20
 NAMES_SHOWN = 3

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import App, Parameter
 
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.cloudevents import rfc3339
 from events.streams.reading import follow_steps
 from events.vocabulary import AnyEvent, ConfigurationApplied
@@ -94,7 +94,7 @@ async def tail(
     _known(types)
     reader = ChainReader()
     async with log_of(where) as opened:
-        kept: list[tuple[Step, AnyEvent]] = []
+        kept: list[tuple[RecordedStep, AnyEvent]] = []
         async with aclosing(steps_of(opened, reader)) as steps:  # type: ignore[type-var]
             async for step in steps:
                 kept += [
@@ -124,7 +124,9 @@ def _known(types: list[str] | None) -> None:
             raise CommandError(f"--type {name}: no such event type; {expected}")
 
 
-def _print(step: Step, events: Iterable[AnyEvent], types: list[str] | None, *, json: bool) -> int:
+def _print(
+    step: RecordedStep, events: Iterable[AnyEvent], types: list[str] | None, *, json: bool
+) -> int:
     """Print events of a step and return how many."""
     count = 0
     for event in events:
@@ -138,7 +140,7 @@ def _print(step: Step, events: Iterable[AnyEvent], types: list[str] | None, *, j
     return count
 
 
-def _line(step: Step, event: AnyEvent) -> str:
+def _line(step: RecordedStep, event: AnyEvent) -> str:
     """Return an event as a person reads it: number, time, type, then its facts."""
     facts: dict[str, Any] = msgspec.to_builtins(event)
     kind = facts.pop("type")

@@ -18,8 +18,8 @@ from evsched.cli.log import app
 from evsched.cli.logs import HERE, Where, as_command_error, inbox_fault, log_of, streams_of
 from evsched.cli.options import Json
 from evsched.cli.past import Known, end_of, meter
-from evsched.service.surroundings import SystemClock, surroundings
-from replays.checking.chain_check import Report, check_log
+from evsched.service.environment import SystemClock, environment
+from replays.checking.chain_check import ChainReport, check_log
 from replays.checking.verify import verify_log
 from replays.history.anonymise import CannotAnonymise, NamelessLog
 from replays.history.moments import format_time
@@ -108,7 +108,7 @@ async def import_(file: Path, /, *, where: Where = HERE, attach: bool = True) ->
     async with streams_of(where, create=True) as streams:
         try:
             done = await import_log(file, streams.log)
-            attached = await attach_inbox(streams, surroundings(SystemClock())) if attach else None
+            attached = await attach_inbox(streams, environment(SystemClock())) if attach else None
         except (EnvironmentFault, OutcomeUnknown) as error:
             raise CommandError(
                 f"{error} (run it again and it goes on where it was)", UNREACHABLE
@@ -146,7 +146,7 @@ async def attach_inbox_(
         json: One document: the inbox, the position, the inbox before, whether anything changed.
     """
     async with streams_of(where, create=where.url.startswith("sqlite:")) as streams:
-        found = await attach_inbox(streams, surroundings(SystemClock()), position)
+        found = await attach_inbox(streams, environment(SystemClock()), position)
     if json:
         emit(found._asdict())
     else:
@@ -208,7 +208,7 @@ async def check(
     return DONE if difference is None else NO
 
 
-def _show(report: Report) -> None:
+def _show(report: ChainReport) -> None:
     tell(f"log {report.log_id}: {report.frames} frames and {report.events} events hold together")
     if report.terms:
         tell(f"from {format_time(report.first_time)} to {format_time(report.last_time)}")

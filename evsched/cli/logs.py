@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from cyclopts import Group, Parameter
 
-from events.chain import ChainReader, Head, Step
+from events.chain import ChainReader, Head, RecordedStep
 from events.errors import (
     AccessDenied,
     CallerError,
@@ -216,7 +216,7 @@ async def inbox_fault(where: Where, inbox: str, inbox_next: int) -> str:
     return ""
 
 
-async def steps_of(log: EventLog, reader: ChainReader | None = None) -> AsyncIterator[Step]:
+async def steps_of(log: EventLog, reader: ChainReader | None = None) -> AsyncIterator[RecordedStep]:
     """Yield the steps of a log up to its end as it is now."""
     async with aclosing(read_steps(log, reader or ChainReader())) as batches:
         async for steps in batches:

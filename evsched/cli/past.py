@@ -25,7 +25,7 @@ MOMENTS = (
 MomentText = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """A moment as it is typed: ``-15m`` begins with a hyphen and is no option."""
 
-Snapshots = Annotated[
+SnapshotFolder = Annotated[
     Path | None,
     Parameter(
         env_var="EVSCHED_SNAPSHOTS",

@@ -19,12 +19,12 @@ from evsched.cli.interrupts import heeding
 from evsched.cli.logs import Reach, as_command_error, data_directory
 from evsched.core.rules import NEWEST
 from evsched.service.assignment import assignment_for, partitions_of
+from evsched.service.environment import BoundedClock, SystemClock
 from evsched.service.leading import Pace
 from evsched.service.logs import configure
 from evsched.service.member import Member
 from evsched.service.process import Service
 from evsched.service.rebuilding import SNAPSHOT_EVERY, Snapshots, settle
-from evsched.service.surroundings import BoundedClock, SystemClock
 
 START_S = 30.0
 """How long a start is tried again where several brokers are named: one that has just died is not the end of the others."""
@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 _PACE = Group("Pace", help="For tests and special networks; the defaults are good.")
 
-Seconds = Annotated[float, Parameter(group=_PACE)]
+PaceSeconds = Annotated[float, Parameter(group=_PACE)]
 
 
 async def run(  # noqa: PLR0913 - the options of a command
@@ -47,8 +47,8 @@ async def run(  # noqa: PLR0913 - the options of a command
     log_format: Literal["console", "json"] = "console",
     verbose: Annotated[bool, Parameter(negative=())] = False,
     address: str = "",
-    heartbeat: Seconds = 0.5,
-    lease: Seconds = 2.5,
+    heartbeat: PaceSeconds = 0.5,
+    lease: PaceSeconds = 2.5,
     checkpoint_every: Annotated[int, Parameter(group=_PACE)] = 100_000,
 ) -> int:
     """Run the scheduler until it is told to stop: follow the log, and lead where nobody else does.
@@ -80,8 +80,8 @@ async def run(  # noqa: PLR0913 - the options of a command
             machines.
         verbose: Tell of every step.
         address: Where this process can be reached; `evsched status` shows it.
-        heartbeat: Seconds between two signs of life of a leader.
-        lease: Seconds without one after which a leader counts as gone.
+        heartbeat: PaceSeconds between two signs of life of a leader.
+        lease: PaceSeconds without one after which a leader counts as gone.
         checkpoint_every: Events between two digests of the state in the log, by which every reader
             checks its own.
     """

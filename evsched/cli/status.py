@@ -14,7 +14,7 @@ from evsched.cli.answers import emit, paper
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.core.quantity import format_amount
-from evsched.service.surroundings import SystemClock
+from evsched.service.environment import SystemClock
 from replays.history.rebuild import History
 from replays.history.status import StatusQuestion
 from replays.history.status import status as answer

@@ -13,7 +13,7 @@ from evsched.cli.answers import DONE, NO, UNREACHABLE, emit, paper, say, say_err
 from evsched.cli.cells import table
 from evsched.cli.logs import HERE, Where, inbox_fault
 from evsched.cli.options import Json
-from evsched.cli.past import Known, MomentText, Snapshots, end_of, history_of, meter, moment_of
+from evsched.cli.past import Known, MomentText, SnapshotFolder, end_of, history_of, meter, moment_of
 from replays.checking.verify import Difference, VerifyAnswer, VerifyQuestion, verify_log
 from replays.history.moments import format_time
 from replays.history.rows import document
@@ -23,7 +23,7 @@ async def verify(
     *,
     where: Where = HERE,
     start: Annotated[MomentText, Parameter(name="--from")] = "start",
-    snapshots: Snapshots = None,
+    snapshots: SnapshotFolder = None,
     known: Known = None,
     json: Json = False,
 ) -> int:

@@ -30,7 +30,7 @@ from evsched.core.workloads import Ask
 from evsched.core.yunikorn.limits import held_in
 
 
-class Changed(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedField(msgspec.Struct, frozen=True, kw_only=True):
     """One field of something that is in both configurations; None where one of them does not say it.
 
     Attributes:
@@ -74,7 +74,7 @@ class Above(msgspec.Struct, frozen=True, kw_only=True):
     maximum: int
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigurationDifference(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a configuration would change.
 
     Attributes:
@@ -91,7 +91,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     refused: str | None = None
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    changed: tuple[Changed, ...] = ()
+    changed: tuple[ChangedField, ...] = ()
     timers: tuple[TimerChange, ...] = ()
     held_up: tuple[HeldUp, ...] = ()
     above: tuple[Above, ...] = ()
@@ -129,7 +129,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe(
     old: Configuration | None, new: Configuration, state: State | None = None
-) -> Difference:
+) -> ConfigurationDifference:
     """Return what a configuration would do.
 
     Args:
@@ -143,7 +143,7 @@ def describe(
     before = fields_of(base.configuration) if base.configuration is not None else {}
     after = fields_of(new)
     refused = validation.check(base, ConfigurationApplied(configuration=new))
-    found = Difference(
+    found = ConfigurationDifference(
         partition=new.partition,
         refused=None if refused is None else refused.reason,
         added=tuple(subject for subject in after if subject not in before),
@@ -164,13 +164,13 @@ def describe(
 
 def _changed(
     before: Mapping[str, Mapping[str, str]], after: Mapping[str, Mapping[str, str]]
-) -> Iterator[Changed]:
+) -> Iterator[ChangedField]:
     for subject, fields in after.items():
         known = before.get(subject)
         if known is not None:
             for field in (*fields, *(field for field in known if field not in fields)):
                 if known.get(field) != fields.get(field):
-                    yield Changed(
+                    yield ChangedField(
                         subject=subject,
                         field=field,
                         before=known.get(field),

@@ -27,9 +27,9 @@ MAX_SHOWN = 64
 MAX_FAULTS = 100
 """After so many faults the rest is not looked for."""
 
-Kind = Literal["mapping", "list", "text", "integer", "number", "boolean", "null", "other"]
+NodeKind = Literal["mapping", "list", "text", "integer", "number", "boolean", "null", "other"]
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, NodeKind] = {
     "tag:yaml.org,2002:int": "integer",
     "tag:yaml.org,2002:float": "number",
     "tag:yaml.org,2002:bool": "boolean",
@@ -38,7 +38,7 @@ _KINDS: dict[str, Kind] = {
 }
 _RESOLVER = yaml.resolver.Resolver()
 _CONSTRUCTOR = yaml.constructor.SafeConstructor()
-_SCALARS: dict[Kind, Callable[[yaml.ScalarNode], Any]] = {
+_SCALARS: dict[NodeKind, Callable[[yaml.ScalarNode], Any]] = {
     "integer": _CONSTRUCTOR.construct_yaml_int,
     "number": _CONSTRUCTOR.construct_yaml_float,
     "boolean": _CONSTRUCTOR.construct_yaml_bool,
@@ -46,7 +46,7 @@ _SCALARS: dict[Kind, Callable[[yaml.ScalarNode], Any]] = {
 
 
 @dataclass(slots=True)
-class Node:
+class ParsedNode:
     """A mapping, a list or a scalar of a document.
 
     Attributes:
@@ -61,10 +61,10 @@ class Node:
     source: str
     path: str
     line: int
-    kind: Kind
+    kind: NodeKind
     text: str = ""
-    fields: dict[str, Node] = field(default_factory=dict)
-    items: list[Node] = field(default_factory=list)
+    fields: dict[str, ParsedNode] = field(default_factory=dict)
+    items: list[ParsedNode] = field(default_factory=list)
     literal: bool = False
 
     def fault(self, message: str) -> Fault:
@@ -89,8 +89,8 @@ class Node:
 
 
 def parse_yaml(
-    text: str, source: str, most: int = MAX_DOCUMENT, *, inside: Node | None = None
-) -> tuple[Node, ...]:
+    text: str, source: str, most: int = MAX_DOCUMENT, *, inside: ParsedNode | None = None
+) -> tuple[ParsedNode, ...]:
     """Return the documents of a YAML (or JSON) text, empty ones left out.
 
     Args:
@@ -147,7 +147,7 @@ def read_value(text: str, source: str, most: int = MAX_DOCUMENT) -> Any:
     return _value(documents[0])
 
 
-def _value(node: Node) -> Any:
+def _value(node: ParsedNode) -> Any:
     match node.kind:
         case "mapping":
             return {key: _value(one) for key, one in node.fields.items()}
@@ -161,7 +161,7 @@ def _value(node: Node) -> Any:
             return _SCALARS[kind](yaml.ScalarNode("", node.text))
 
 
-def from_object(value: Any, source: str, path: str = "") -> Node:
+def from_object(value: Any, source: str, path: str = "") -> ParsedNode:
     """Return a value that was parsed elsewhere (as JSON or YAML) as a tree.
 
     Raises:
@@ -175,18 +175,18 @@ def below(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def _node(value: Any, source: str, path: str, depth: int) -> Node:
+def _node(value: Any, source: str, path: str, depth: int) -> ParsedNode:
     """Return the tree of a parsed value."""
     if depth > MAX_DEPTH:
         raise ConfigurationError((Fault(source, 0, path, f"is nested more than {MAX_DEPTH} deep"),))
     match value:
         case None:
-            return Node(source, path, 0, "null")
+            return ParsedNode(source, path, 0, "null")
         case bool():
-            return Node(source, path, 0, "boolean", "true" if value else "false")
+            return ParsedNode(source, path, 0, "boolean", "true" if value else "false")
         case int():
             # A number of thousands of digits cannot even be written; no bound is near that.
-            return Node(
+            return ParsedNode(
                 source,
                 path,
                 0,
@@ -194,11 +194,11 @@ def _node(value: Any, source: str, path: str, depth: int) -> Node:
                 str(value) if value.bit_length() <= MAX_SHOWN * 4 else hex(value),
             )
         case float():
-            return Node(source, path, 0, "number", repr(value))
+            return ParsedNode(source, path, 0, "number", repr(value))
         case str():
-            return Node(source, path, 0, "text", value)
+            return ParsedNode(source, path, 0, "text", value)
         case dict():
-            node = Node(source, path, 0, "mapping")
+            node = ParsedNode(source, path, 0, "mapping")
             for key, below_key in value.items():
                 if not isinstance(key, str):
                     raise ConfigurationError((node.fault(f"found the key {key!r}, expected text"),))
@@ -209,7 +209,7 @@ def _node(value: Any, source: str, path: str, depth: int) -> Node:
                 _node(item, source, f"{path}[{index}]", depth + 1)
                 for index, item in enumerate(value)
             ]
-            return Node(source, path, 0, "list", items=items)
+            return ParsedNode(source, path, 0, "list", items=items)
         case _:
             raise ConfigurationError(
                 (
@@ -226,13 +226,13 @@ class _Builder:
     The stack holds the open mappings and lists, and for a mapping the key whose value comes next.
     """
 
-    def __init__(self, source: str, inside: Node | None) -> None:
+    def __init__(self, source: str, inside: ParsedNode | None) -> None:
         self.source = source
         self.at = "" if inside is None else inside.path
         self._inside = inside
-        self.documents: list[Node] = []
+        self.documents: list[ParsedNode] = []
         self.faults: list[Fault] = []
-        self._stack: list[tuple[Node, list[str]]] = []
+        self._stack: list[tuple[ParsedNode, list[str]]] = []
 
     def take(self, event: yaml.Event) -> None:
         """Take the parser's next event."""
@@ -271,7 +271,7 @@ class _Builder:
             self._key(event)
             return
         kind = _KINDS.get(tag, "text")
-        node = Node(self.source, self._path(), self._line(event), kind, event.value)
+        node = ParsedNode(self.source, self._path(), self._line(event), kind, event.value)
         node.literal = event.style == "|"
         self._add(node)
 
@@ -293,12 +293,12 @@ class _Builder:
             raise ConfigurationError(
                 (self._fault(event, "found a mapping or list as a key, expected text"),)
             )
-        kind: Kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
-        node = Node(self.source, self._path(), self._line(event), kind)
+        kind: NodeKind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
+        node = ParsedNode(self.source, self._path(), self._line(event), kind)
         self._add(node)
         self._stack.append((node, []))
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: ParsedNode) -> None:
         """Put a node where it belongs."""
         if not self._stack:
             self.documents.append(node)

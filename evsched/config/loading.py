@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from events.bounds import MAX_DOCUMENT
 from events.configuration import Configuration, CustomSpec, KueueSpec
-from evsched.config.document import MAX_FAULTS, Node, from_object, parse_yaml
+from evsched.config.document import MAX_FAULTS, ParsedNode, from_object, parse_yaml
 from evsched.config.errors import ConfigurationError, Fault
 from evsched.config.manifests import GROUPS, read_manifests
 from evsched.config.objects import is_config_map, opened, pass_over, unfolded
@@ -71,7 +71,7 @@ def load_texts(texts: Iterable[tuple[str, str]]) -> Loaded:
         ConfigurationError: As `load`.
     """
     named = tuple(texts)
-    documents: list[Node] = []
+    documents: list[ParsedNode] = []
     faults: list[Fault] = []
     for source, text in named:
         try:
@@ -146,7 +146,7 @@ def from_mapping(form: str, document: Any, source: str = _SOURCE) -> tuple[Confi
     return load_mapping(form, document, source).configurations
 
 
-def _loaded(documents: tuple[Node, ...], text: str) -> Loaded:
+def _loaded(documents: tuple[ParsedNode, ...], text: str) -> Loaded:
     """Return the configurations of documents whose format is told by their content."""
     reader = Reader()
     documents = unfolded(documents)
@@ -174,7 +174,7 @@ def _loaded(documents: tuple[Node, ...], text: str) -> Loaded:
     return Loaded(configurations=loaded.configurations, warnings=loaded.warnings, text=text)
 
 
-def _loaded_queues(document: Node, *, direct: bool = False) -> Loaded:
+def _loaded_queues(document: ParsedNode, *, direct: bool = False) -> Loaded:
     """Return the partitions of a queues.yaml document."""
     reader, places = Reader(), Places()
     specs = read_queues(document, reader, places)
@@ -187,7 +187,7 @@ def _loaded_queues(document: Node, *, direct: bool = False) -> Loaded:
     return _judged(specs, (document,), (reader, places), direct=direct)
 
 
-def _loaded_manifests(documents: tuple[Node, ...], *, direct: bool = False) -> Loaded:
+def _loaded_manifests(documents: tuple[ParsedNode, ...], *, direct: bool = False) -> Loaded:
     """Return the configuration of Kueue manifests."""
     reader, places = Reader(), Places()
     documents = pass_over(unfolded(documents), reader, GROUPS)
@@ -195,14 +195,14 @@ def _loaded_manifests(documents: tuple[Node, ...], *, direct: bool = False) -> L
     return _judged((spec,), documents, (reader, places), direct=direct)
 
 
-def _first(documents: tuple[Node, ...]) -> Node:
+def _first(documents: tuple[ParsedNode, ...]) -> ParsedNode:
     """Return the document to which everything belongs that has no better place."""
-    return documents[0] if documents else Node(_SOURCE, "", 0, "null")
+    return documents[0] if documents else ParsedNode(_SOURCE, "", 0, "null")
 
 
 def _judged(
     specs: tuple[Configuration, ...],
-    documents: tuple[Node, ...],
+    documents: tuple[ParsedNode, ...],
     read: tuple[Reader, Places],
     *,
     direct: bool,
@@ -230,7 +230,7 @@ def _judged(
     return Loaded(configurations=specs, warnings=tuple(reader.warnings))
 
 
-def _follows(fault: Fault, unread: Fault, documents: tuple[Node, ...]) -> bool:
+def _follows(fault: Fault, unread: Fault, documents: tuple[ParsedNode, ...]) -> bool:
     """Tell whether a rule may only seem broken, because something that it looks at could not be read.
 
     It looks at its own place, what is below and what is above. Placement rules look at the names of
@@ -244,7 +244,7 @@ def _follows(fault: Fault, unread: Fault, documents: tuple[Node, ...]) -> bool:
     return not short or (long.startswith((f"{short}.", f"{short}["))) or long == short
 
 
-def _document_of(fault: Fault, documents: tuple[Node, ...]) -> tuple[str, int]:
+def _document_of(fault: Fault, documents: tuple[ParsedNode, ...]) -> tuple[str, int]:
     """Return the file of a fault and the line in which its document begins; paths are those of a document."""
     begins = [one.line for one in documents if one.source == fault.source]
     return fault.source, max((line for line in begins if line <= fault.line), default=0)

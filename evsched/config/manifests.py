@@ -17,7 +17,7 @@ from events.configuration import (
     KueueSpec,
     LocalQueueSpec,
 )
-from evsched.config.document import Node
+from evsched.config.document import ParsedNode
 from evsched.config.places import Places
 from evsched.config.quotas import read_groups, read_weight
 from evsched.config.reading import Reader, get
@@ -108,7 +108,7 @@ class _Manifests:
         self.settings: dict[str, Any] | None = None
 
 
-def read_manifests(documents: tuple[Node, ...], reader: Reader, places: Places) -> KueueSpec:
+def read_manifests(documents: tuple[ParsedNode, ...], reader: Reader, places: Places) -> KueueSpec:
     """Return the configuration that all manifests make together; faults are left with the reader, places with the places."""
     read = _Manifests(reader, places)
     for document in documents:
@@ -123,7 +123,7 @@ def read_manifests(documents: tuple[Node, ...], reader: Reader, places: Places) 
     )
 
 
-def _read_object(node: Node, read: _Manifests) -> None:
+def _read_object(node: ParsedNode, read: _Manifests) -> None:
     """Read one manifest of whatever kind."""
     reader = read.reader
     if node.kind != "mapping":
@@ -165,8 +165,8 @@ def _read_object(node: Node, read: _Manifests) -> None:
 
 
 def _named(
-    node: Node, read: _Manifests, keys: tuple[str, ...] = _OBJECT_KEYS
-) -> tuple[Mapping[str, Node], str, Mapping[str, Node]]:
+    node: ParsedNode, read: _Manifests, keys: tuple[str, ...] = _OBJECT_KEYS
+) -> tuple[Mapping[str, ParsedNode], str, Mapping[str, ParsedNode]]:
     """Return the fields of a manifest, its name, and the fields of its metadata."""
     fields = read.reader.mapping(node, keys)
     # What else stands in the metadata is the business of Kubernetes.
@@ -180,8 +180,8 @@ def _named(
 
 
 def _spec(
-    node: Node, read: _Manifests, kind: str, keys: tuple[str, ...]
-) -> tuple[Mapping[str, Node], str, Mapping[str, Node]]:
+    node: ParsedNode, read: _Manifests, kind: str, keys: tuple[str, ...]
+) -> tuple[Mapping[str, ParsedNode], str, Mapping[str, ParsedNode]]:
     """Return the fields of a manifest's spec, its name, and the fields of its metadata; their places are noted."""
     fields, name, metadata = _named(node, read)
     spec = read.reader.mapping(get(fields, "spec"), keys, _NOT_MODELLED.get(kind, ()))
@@ -194,14 +194,14 @@ def _spec(
     return spec, name, metadata
 
 
-def _either(spec: Mapping[str, Node], old: str, new: str, reader: Reader) -> str | None:
+def _either(spec: Mapping[str, ParsedNode], old: str, new: str, reader: Reader) -> str | None:
     """Return a name that has had two spellings; None when it is absent or empty."""
     if old in spec and new in spec:
         reader.refuse(spec[old], f"found {old} and {new}, expected one of them")
     return reader.text(get(spec, new, old)) or None
 
 
-def _cluster_queue(node: Node, read: _Manifests, version: str) -> None:
+def _cluster_queue(node: ParsedNode, read: _Manifests, version: str) -> None:
     """Read a ClusterQueue."""
     reader = read.reader
     keys = (
@@ -246,7 +246,7 @@ def _cluster_queue(node: Node, read: _Manifests, version: str) -> None:
     )
 
 
-def _preemption(node: Node, reader: Reader) -> dict[str, Any]:
+def _preemption(node: ParsedNode, reader: Reader) -> dict[str, Any]:
     """Return what a ClusterQueue says about preemption."""
     fields = reader.mapping(
         node, ("withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort")
@@ -267,7 +267,7 @@ def _preemption(node: Node, reader: Reader) -> dict[str, Any]:
     }
 
 
-def _fungibility(node: Node, reader: Reader, version: str) -> dict[str, Any]:
+def _fungibility(node: ParsedNode, reader: Reader, version: str) -> dict[str, Any]:
     """Return what a ClusterQueue says about going on to its next flavor; v1beta1 had words of its own for staying."""
     fields = reader.mapping(node, ("whenCanBorrow", "whenCanPreempt", "preference"))
     words = {word: word for word in ("MayStopSearch", "TryNextFlavor")}
@@ -289,7 +289,7 @@ def _fungibility(node: Node, reader: Reader, version: str) -> dict[str, Any]:
 
 
 def _namespaces(
-    node: Node, spec: Mapping[str, Node], reader: Reader
+    node: ParsedNode, spec: Mapping[str, ParsedNode], reader: Reader
 ) -> tuple[bool, tuple[str, ...]]:
     """Return whether all namespaces may submit, and those that may when not all may.
 
@@ -331,14 +331,14 @@ def _namespaces(
     return False, tuple(sorted(set.intersection(*found)))
 
 
-def _stop_policy(spec: Mapping[str, Node], reader: Reader) -> Any:
+def _stop_policy(spec: Mapping[str, ParsedNode], reader: Reader) -> Any:
     """Return whether a queue is stopped."""
     return reader.word(
         get(spec, "stopPolicy"), {word: word for word in ("None", "Hold", "HoldAndDrain")}, "None"
     )
 
 
-def _cohort(node: Node, read: _Manifests) -> None:
+def _cohort(node: ParsedNode, read: _Manifests) -> None:
     """Read a Cohort."""
     spec, name, _ = _spec(
         node, read, "Cohort", ("parent", "parentName", "resourceGroups", "fairSharing")
@@ -353,7 +353,7 @@ def _cohort(node: Node, read: _Manifests) -> None:
     )
 
 
-def _flavor(node: Node, read: _Manifests) -> None:
+def _flavor(node: ParsedNode, read: _Manifests) -> None:
     """Read a ResourceFlavor."""
     spec, name, _ = _spec(node, read, "ResourceFlavor", ("nodeLabels",))
     read.flavors.append(
@@ -361,7 +361,7 @@ def _flavor(node: Node, read: _Manifests) -> None:
     )
 
 
-def _local_queue(node: Node, read: _Manifests) -> None:
+def _local_queue(node: ParsedNode, read: _Manifests) -> None:
     """Read a LocalQueue."""
     spec, name, metadata = _spec(node, read, "LocalQueue", ("clusterQueue", "stopPolicy"))
     if "clusterQueue" not in spec:
@@ -376,7 +376,7 @@ def _local_queue(node: Node, read: _Manifests) -> None:
     )
 
 
-def _priority_class(node: Node, read: _Manifests) -> None:
+def _priority_class(node: ParsedNode, read: _Manifests) -> None:
     """Read a WorkloadPriorityClass."""
     fields, name, metadata = _named(
         node, read, ("apiVersion", "kind", "metadata", "value", "description")
@@ -394,7 +394,7 @@ def _priority_class(node: Node, read: _Manifests) -> None:
     )
 
 
-def _configuration(node: Node, read: _Manifests, version: str) -> None:
+def _configuration(node: ParsedNode, read: _Manifests, version: str) -> None:
     """Read the Configuration, of which there may be one."""
     reader = read.reader
     if read.settings is not None:
@@ -412,7 +412,7 @@ def _configuration(node: Node, read: _Manifests, version: str) -> None:
             reader.warn(value, "is not modelled and has no effect")
 
 
-def _fair_sharing(node: Node, reader: Reader, version: str) -> tuple[bool, tuple[Any, ...]]:
+def _fair_sharing(node: ParsedNode, reader: Reader, version: str) -> tuple[bool, tuple[Any, ...]]:
     """Return whether fair sharing is on, and its strategies; up to v1beta1 it had a switch, later its presence is one."""
     if node.kind == "null":
         return False, ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evsched.config.document import Node, parse_yaml
+from evsched.config.document import ParsedNode, parse_yaml
 from evsched.config.reading import Reader, get
 
 CONFIG_MAPS = ("yunikorn-defaults", "yunikorn-configs")
@@ -20,12 +20,12 @@ MAX_SHOWN = 8
 """So many kinds of a long list are named in a message."""
 
 
-def unfolded(documents: tuple[Node, ...]) -> tuple[Node, ...]:
+def unfolded(documents: tuple[ParsedNode, ...]) -> tuple[ParsedNode, ...]:
     """Return the objects in these documents: a list stands for its items, all else for itself."""
     return tuple(one for document in documents for one in _items(document))
 
 
-def _items(document: Node) -> Iterator[Node]:
+def _items(document: ParsedNode) -> Iterator[ParsedNode]:
     """Yield the objects of one document. Lists in lists are bounded by the depth of any document."""
     kind = get(document.fields, "kind").text
     items = document.fields.get("items")
@@ -37,7 +37,7 @@ def _items(document: Node) -> Iterator[Node]:
     yield document
 
 
-def is_config_map(document: Node) -> bool:
+def is_config_map(document: ParsedNode) -> bool:
     """Tell whether a document is a ConfigMap from which YuniKorn reads its queues."""
     if get(document.fields, "kind").text != "ConfigMap":
         return False
@@ -45,7 +45,7 @@ def is_config_map(document: Node) -> bool:
     return name in CONFIG_MAPS or f"{DEFAULT_GROUP}.yaml" in get(document.fields, "data").fields
 
 
-def opened(documents: tuple[Node, ...], reader: Reader) -> Node | None:
+def opened(documents: tuple[ParsedNode, ...], reader: Reader) -> ParsedNode | None:
     """Return the queues.yaml inside of ConfigMaps; None where there is none, with a fault.
 
     Args:
@@ -75,15 +75,15 @@ def opened(documents: tuple[Node, ...], reader: Reader) -> Node | None:
     return inner[0]
 
 
-def _precedence(document: Node) -> tuple[int, int]:
+def _precedence(document: ParsedNode) -> tuple[int, int]:
     """Return the sort key of a ConfigMap; one that only looks like YuniKorn's comes last."""
     name = get(get(document.fields, "metadata").fields, "name").text
     return (CONFIG_MAPS.index(name) if name in CONFIG_MAPS else -1, document.line)
 
 
 def pass_over(
-    documents: tuple[Node, ...], reader: Reader, groups: tuple[str, ...]
-) -> tuple[Node, ...]:
+    documents: tuple[ParsedNode, ...], reader: Reader, groups: tuple[str, ...]
+) -> tuple[ParsedNode, ...]:
     """Return the objects of some API groups; one warning says which others there were.
 
     Args:
@@ -92,8 +92,8 @@ def pass_over(
         groups: The groups that are kept. What names no version, or no kind, is kept as well, so
             that its reader refuses it.
     """
-    kept: list[Node] = []
-    others: list[Node] = []
+    kept: list[ParsedNode] = []
+    others: list[ParsedNode] = []
     for document in documents:
         version, kind = get(document.fields, "apiVersion").text, get(document.fields, "kind").text
         ours = not version or not kind or version.partition("/")[0] in groups

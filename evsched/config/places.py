@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evsched.config.document import Node
+from evsched.config.document import ParsedNode
 from evsched.config.errors import Fault
 from evsched.core.problem import Problem
 
@@ -22,34 +22,38 @@ class Places:
     """
 
     def __init__(
-        self, scope: str = "", subjects: dict[tuple[str, str], Node] | None = None
+        self, scope: str = "", subjects: dict[tuple[str, str], ParsedNode] | None = None
     ) -> None:
         self.scope = scope
-        self._subjects: dict[tuple[str, str], Node] = {} if subjects is None else subjects
+        self._subjects: dict[tuple[str, str], ParsedNode] = {} if subjects is None else subjects
 
     def within(self, scope: str) -> Places:
         """Return the same places, for the subjects of one partition."""
         return Places(scope, self._subjects)
 
     def note(
-        self, subject: str, name: Node, whole: Node, fields: Mapping[str, Node] | None = None
+        self,
+        subject: str,
+        name: ParsedNode,
+        whole: ParsedNode,
+        fields: Mapping[str, ParsedNode] | None = None,
     ) -> None:
         """Note where a subject is named (or begins, when its name is not there), and where its fields stand.
 
         Of two subjects of one name the second is kept: it is the one to complain about.
         """
         place = whole if name.kind == "null" else name
-        self._subjects[self.scope, subject] = Node(
+        self._subjects[self.scope, subject] = ParsedNode(
             place.source, place.path, place.line, "mapping", fields=dict(fields or {})
         )
 
-    def fault(self, problem: Problem, whole: Node) -> Fault:
+    def fault(self, problem: Problem, whole: ParsedNode) -> Fault:
         """Return a problem as a fault at the closest place known, in the last resort the document as a whole."""
         node = self._subjects.get((self.scope, problem.subject), whole)
         return _descend(node, problem.field).fault(problem.message)
 
 
-def _descend(node: Node, field: str) -> Node:
+def _descend(node: ParsedNode, field: str) -> ParsedNode:
     """Return the node that a field names below a node, as far down as the document goes.
 
     Keys may hold dots themselves, and the element of a list may be named by its number or by its

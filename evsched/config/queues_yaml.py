@@ -29,7 +29,7 @@ from events.configuration import (
     TemplateSpec,
     YunikornSpec,
 )
-from evsched.config.document import Node
+from evsched.config.document import ParsedNode
 from evsched.config.places import Places
 from evsched.config.reading import Reader, get
 from evsched.core.duration import DurationError, parse_duration_ms
@@ -77,7 +77,7 @@ _PREEMPTION_KEYS = (
 _WEIGHT = re.compile(r"([0-9]{1,7})(?:\.([0-9]{1,3}))?")
 
 
-def read_queues(document: Node, reader: Reader, places: Places) -> tuple[YunikornSpec, ...]:
+def read_queues(document: ParsedNode, reader: Reader, places: Places) -> tuple[YunikornSpec, ...]:
     """Return the partitions of a queues.yaml document; faults are left with the reader, places with the places."""
     fields = reader.mapping(document, ("partitions", "checksum"))
     get(fields, "checksum")  # written by the real scheduler, of no meaning here
@@ -90,7 +90,7 @@ def read_queues(document: Node, reader: Reader, places: Places) -> tuple[Yunikor
     return tuple(_partition(node, reader, places) for node in reader.items(partitions))
 
 
-def _partition(node: Node, reader: Reader, places: Places) -> YunikornSpec:
+def _partition(node: ParsedNode, reader: Reader, places: Places) -> YunikornSpec:
     """Return one partition."""
     fields = reader.mapping(node, _PARTITION_KEYS)
     name = reader.text(get(fields, "name"))
@@ -122,7 +122,7 @@ def _partition(node: Node, reader: Reader, places: Places) -> YunikornSpec:
     )
 
 
-def _preemption(node: Node, reader: Reader) -> dict[str, Any]:
+def _preemption(node: ParsedNode, reader: Reader) -> dict[str, Any]:
     """Return the fields of a partition that stand under ``preemption``."""
     fields = reader.mapping(node, _PREEMPTION_KEYS)
     pace = _merged(fields, "pace", ("interval", "victims", "resources"), reader)
@@ -155,8 +155,8 @@ def _preemption(node: Node, reader: Reader) -> dict[str, Any]:
 
 
 def _merged(
-    fields: Mapping[str, Node], name: str, keys: tuple[str, ...], reader: Reader
-) -> dict[str, Node]:
+    fields: Mapping[str, ParsedNode], name: str, keys: tuple[str, ...], reader: Reader
+) -> dict[str, ParsedNode]:
     """Return settings that may stand in a mapping of their own or flat, with the mapping's name before them."""
     merged = dict(reader.mapping(get(fields, name), keys))
     for key in keys:
@@ -170,8 +170,8 @@ def _merged(
 
 
 def _root(
-    node: Node,
-    fields: Mapping[str, Node],
+    node: ParsedNode,
+    fields: Mapping[str, ParsedNode],
     limits: tuple[LimitSpec, ...],
     reader: Reader,
     places: Places,
@@ -214,7 +214,7 @@ def _with_limits(root: QueueSpec, limits: tuple[LimitSpec, ...]) -> QueueSpec:
     )
 
 
-def _queue(node: Node, above: str, reader: Reader, places: Places) -> QueueSpec:
+def _queue(node: ParsedNode, above: str, reader: Reader, places: Places) -> QueueSpec:
     """Return a queue with everything below it; ``above`` is the path of its parent."""
     fields = reader.mapping(node, (*_QUEUE_KEYS, *settings.KEYS))
     if "name" not in fields and node.kind == "mapping":
@@ -240,7 +240,7 @@ def _queue(node: Node, above: str, reader: Reader, places: Places) -> QueueSpec:
     )
 
 
-def _properties(fields: Mapping[str, Node], reader: Reader) -> dict[str, str]:
+def _properties(fields: Mapping[str, ParsedNode], reader: Reader) -> dict[str, str]:
     """Return the properties of a queue or template, with a warning for each that will not do what its author may think."""
     node = get(fields, "properties")
     written = dict(reader.mapping(node))
@@ -258,7 +258,7 @@ def _properties(fields: Mapping[str, Node], reader: Reader) -> dict[str, str]:
     return properties
 
 
-def _template(node: Node, reader: Reader) -> TemplateSpec | None:
+def _template(node: ParsedNode, reader: Reader) -> TemplateSpec | None:
     """Return what dynamic queues below a queue get."""
     if node.kind == "null":
         return None
@@ -279,7 +279,7 @@ def _template(node: Node, reader: Reader) -> TemplateSpec | None:
     )
 
 
-def _limits(node: Node, reader: Reader) -> tuple[LimitSpec, ...]:
+def _limits(node: ParsedNode, reader: Reader) -> tuple[LimitSpec, ...]:
     """Return a list of limits."""
     found = []
     for item in reader.items(node):
@@ -298,7 +298,7 @@ def _limits(node: Node, reader: Reader) -> tuple[LimitSpec, ...]:
     return tuple(found)
 
 
-def _rule(node: Node, reader: Reader, depth: int) -> PlacementRuleSpec:
+def _rule(node: ParsedNode, reader: Reader, depth: int) -> PlacementRuleSpec:
     """Return a placement rule with its parent rules."""
     fields = reader.mapping(node, ("name", "create", "value", "filter", "parent"))
     if "name" not in fields and node.kind == "mapping":
@@ -320,7 +320,7 @@ def _rule(node: Node, reader: Reader, depth: int) -> PlacementRuleSpec:
     )
 
 
-def _filter(node: Node, reader: Reader) -> FilterSpec | None:
+def _filter(node: ParsedNode, reader: Reader) -> FilterSpec | None:
     """Return for whom a placement rule holds; None: for everybody."""
     if node.kind == "null":
         return None
@@ -334,7 +334,7 @@ def _filter(node: Node, reader: Reader) -> FilterSpec | None:
     )
 
 
-def _amounts(node: Node, reader: Reader) -> Amounts | None:
+def _amounts(node: ParsedNode, reader: Reader) -> Amounts | None:
     """Return amounts in base units by resource, in the document's order; None when there are none.
 
     A resource without an amount is refused, as by YuniKorn: left out it would not be limited.
@@ -348,7 +348,7 @@ def _amounts(node: Node, reader: Reader) -> Amounts | None:
     return amounts or None
 
 
-def _maximum(node: Node, reader: Reader) -> Amounts | None:
+def _maximum(node: ParsedNode, reader: Reader) -> Amounts | None:
     """Return the amounts of a maximum, in which zero counts as not set."""
     amounts = _amounts(node, reader) or {}
     for resource, amount in amounts.items():
@@ -360,7 +360,7 @@ def _maximum(node: Node, reader: Reader) -> Amounts | None:
     return {resource: amount for resource, amount in amounts.items() if amount} or None
 
 
-def _delay_seconds(node: Node, reader: Reader) -> int | None:
+def _delay_seconds(node: ParsedNode, reader: Reader) -> int | None:
     """Return the delay of quota enforcement that stands among the resources, from seconds to milliseconds."""
     if node.kind == "null":
         return None

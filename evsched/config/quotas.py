@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from events.configuration import FlavorQuotaSpec, QuotaSpec, ResourceGroupSpec
-from evsched.config.document import Node
+from evsched.config.document import ParsedNode
 from evsched.config.reading import Reader, get
 from evsched.core.quantity import NANO, parse_kubernetes, weight_nano
 
 
-def read_groups(node: Node, reader: Reader) -> tuple[ResourceGroupSpec, ...]:
+def read_groups(node: ParsedNode, reader: Reader) -> tuple[ResourceGroupSpec, ...]:
     """Return resource groups with their flavors in manifest order."""
     return tuple(_group(item, reader) for item in reader.items(node))
 
 
-def read_weight(node: Node, reader: Reader) -> int:
+def read_weight(node: ParsedNode, reader: Reader) -> int:
     """Return the weight of ``fairSharing`` in billionths; 1 when it is absent."""
     return reader.parsed(get(reader.mapping(node, ("weight",)), "weight"), weight_nano, NANO)
 
 
-def _group(node: Node, reader: Reader) -> ResourceGroupSpec:
+def _group(node: ParsedNode, reader: Reader) -> ResourceGroupSpec:
     """Return one resource group."""
     fields = reader.mapping(node, ("coveredResources", "flavors"))
     for key in ("coveredResources", "flavors"):
@@ -30,7 +30,7 @@ def _group(node: Node, reader: Reader) -> ResourceGroupSpec:
     )
 
 
-def _flavor(node: Node, reader: Reader) -> FlavorQuotaSpec:
+def _flavor(node: ParsedNode, reader: Reader) -> FlavorQuotaSpec:
     """Return the quotas of one flavor."""
     fields = reader.mapping(node, ("name", "resources"))
     if "name" not in fields:
@@ -52,7 +52,7 @@ def _flavor(node: Node, reader: Reader) -> FlavorQuotaSpec:
     return FlavorQuotaSpec(flavor=reader.text(get(fields, "name")), quotas=quotas)
 
 
-def _amount(resource: str, node: Node, reader: Reader) -> int | None:
+def _amount(resource: str, node: ParsedNode, reader: Reader) -> int | None:
     """Return an amount in base units; None when it is absent."""
     if node.kind == "null":
         return None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from events.bounds import MAX_TEXT
-from evsched.config.document import MAX_FAULTS, Node
+from evsched.config.document import MAX_FAULTS, ParsedNode
 from evsched.config.errors import ConfigurationError, Fault
 
 Value = TypeVar("Value")
@@ -23,7 +23,7 @@ MAX_KEY = 253
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,30})")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_ABSENT = Node("", "", 0, "null")
+_ABSENT = ParsedNode("", "", 0, "null")
 
 
 class Reader:
@@ -38,12 +38,12 @@ class Reader:
         self.faults: list[Fault] = []
         self.warnings: list[Fault] = []
 
-    def refuse(self, node: Node, message: str) -> None:
+    def refuse(self, node: ParsedNode, message: str) -> None:
         """Note a fault at a node."""
         if len(self.faults) < MAX_FAULTS:
             self.faults.append(node.fault(message))
 
-    def warn(self, node: Node, message: str) -> None:
+    def warn(self, node: ParsedNode, message: str) -> None:
         """Note something worth knowing at a node."""
         if len(self.warnings) < MAX_FAULTS:
             self.warnings.append(node.fault(message))
@@ -54,8 +54,8 @@ class Reader:
             raise ConfigurationError(tuple(self.faults))
 
     def mapping(
-        self, node: Node, keys: Iterable[str] | None = None, ignored: Iterable[str] = ()
-    ) -> Mapping[str, Node]:
+        self, node: ParsedNode, keys: Iterable[str] | None = None, ignored: Iterable[str] = ()
+    ) -> Mapping[str, ParsedNode]:
         """Return the fields of a mapping, those that are null left out.
 
         Args:
@@ -88,13 +88,13 @@ class Reader:
                 fields[key] = value
         return fields
 
-    def items(self, node: Node) -> list[Node]:
+    def items(self, node: ParsedNode) -> list[ParsedNode]:
         """Return the elements of a list; null is an empty one."""
         if node.kind not in {"list", "null"}:
             self.refuse(node, f"found {node.found()}, expected a list")
         return node.items
 
-    def text(self, node: Node, default: str = "") -> str:
+    def text(self, node: ParsedNode, default: str = "") -> str:
         """Return a text; a plain decimal number is taken as it was written, other surprises of YAML are refused."""
         if node.kind == "null":
             return default
@@ -111,7 +111,7 @@ class Reader:
         return default
 
     def word(
-        self, node: Node, words: Mapping[str, Value], default: Value, *, fold: bool = False
+        self, node: ParsedNode, words: Mapping[str, Value], default: Value, *, fold: bool = False
     ) -> Value:
         """Return what one of some words stands for; ``fold``: upper case letters count as lower case ones."""
         if node.kind == "null":
@@ -126,7 +126,7 @@ class Reader:
             return default
         return words[text]
 
-    def boolean(self, node: Node, *, default: bool) -> bool:
+    def boolean(self, node: ParsedNode, *, default: bool) -> bool:
         """Return a boolean, written as true or false."""
         if node.kind == "null":
             return default
@@ -135,7 +135,7 @@ class Reader:
             return default
         return node.text.lower() == "true"
 
-    def integer(self, node: Node, least: int, most: int, default: int = 0) -> int:
+    def integer(self, node: ParsedNode, least: int, most: int, default: int = 0) -> int:
         """Return a decimal integer within its bounds."""
         if node.kind == "null":
             return default
@@ -155,7 +155,7 @@ class Reader:
             return default
         return int(node.text)
 
-    def parsed(self, node: Node, parse: Callable[[str], Value], default: Value) -> Value:
+    def parsed(self, node: ParsedNode, parse: Callable[[str], Value], default: Value) -> Value:
         """Return what a parser makes of a text; its error becomes a fault."""
         before = len(self.faults)
         text = self.text(node)
@@ -167,15 +167,15 @@ class Reader:
             self.refuse(node, str(error))
             return default
 
-    def texts(self, node: Node) -> tuple[str, ...]:
+    def texts(self, node: ParsedNode) -> tuple[str, ...]:
         """Return a list of texts."""
         return tuple(self.text(item) for item in self.items(node))
 
-    def text_map(self, node: Node) -> dict[str, str]:
+    def text_map(self, node: ParsedNode) -> dict[str, str]:
         """Return a mapping of texts, in its order."""
         return {key: self.text(value) for key, value in self.mapping(node).items()}
 
 
-def get(fields: Mapping[str, Node], *keys: str) -> Node:
+def get(fields: Mapping[str, ParsedNode], *keys: str) -> ParsedNode:
     """Return the first of some keys that is there, else a node that counts as absent."""
     return next((fields[key] for key in keys if key in fields), _ABSENT)

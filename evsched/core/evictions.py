@@ -1,9 +1,9 @@
 """Victims on their way out: repeated, refused, lost, withdrawn (seed cross_queue_preemption, answer 1: graceful termination).
 
-A victim gets a grace time. When it has not left by then its agent is told again; after
+A victim gets a grace time. When it has not left by then its agent is asked again; after
 `eviction_attempts` times the preemption is withdrawn with an event, so that nothing stays wedged:
 the victims may stay, the ask waits like any other. It had its turn and does not preempt again, or
-one that will not leave would make it tell others to go for ever ("no storm"). When the node was
+one that will not leave would make it evict others for ever ("no storm"). When the node was
 lost it may.
 """
 

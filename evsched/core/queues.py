@@ -83,12 +83,12 @@ class Queue:
         path: Full path (``root.a.b``); for Kueue the name of the ClusterQueue or ``cohort/NAME``.
         lineage: From this queue up to the root, both included.
         guaranteed, maximum: By resource type index; a type that is not there has none.
-        usage: What runs here and below, by type index, allocations that were told to go included.
+        usage: What runs here and below, by type index, allocations that are being evicted included.
         pending: What waits here and below.
-        preempting: The part of ``usage`` that was told to go.
+        preempting: The part of ``usage`` that is being evicted.
         usages, pendings: Those vectors of all queues of ``lineage``, for the reducer; vectors are
             only ever changed in place.
-        claimed: What asks in flight (their victims were told to go) will use.
+        claimed: What asks in flight (their victims are being evicted) will use.
         applications: Of a leaf, by id.
         draining: No longer in the configuration, but still in use.
         quota: What the family counts here beside the plain sums; None where it counts nothing.
@@ -287,7 +287,7 @@ def begin(leaf: Queue, pairs: Pairs) -> None:
 
 
 def tell(leaf: Queue, pairs: Pairs, sign: int) -> None:
-    """Count (``sign`` 1, or so many) or uncount (-1) allocations that were told to go, along their path."""
+    """Count (``sign`` 1, or so many) or uncount (-1) allocations that are being evicted, along their path."""
     for queue in leaf.lineage:
         preempting = queue.preempting
         for index, amount in pairs:

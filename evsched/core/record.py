@@ -61,9 +61,9 @@ class Truth(Protocol):
     reservations: dict[str, str]
     timers: Timers
     last_cycle: int
-    changed: bool
+    retry_needed: bool
     cycles: int
-    tried: dict[str, int]
+    unschedulable_since: dict[str, int]
     dirty_cohorts: dict[str, None]
     unfinished: dict[str, int]
     suspended: dict[tuple[str, str], Suspension]
@@ -168,9 +168,9 @@ def record(state: Truth) -> StateRecord:
         reservations=state.reservations,
         timers=sorted(state.timers.armed.values(), key=lambda timer: (timer.due, timer.id)),
         last_cycle=state.last_cycle,
-        changed=state.changed,
+        changed=state.retry_needed,
         cycles=state.cycles,
-        tried=state.tried,
+        tried=state.unschedulable_since,
         stirred=list(state.dirty_cohorts),
         unfinished=state.unfinished or msgspec.UNSET,
         recent=state.recent_proposals,
@@ -194,8 +194,11 @@ class OrderedRecord(msgspec.Struct, frozen=True, kw_only=True):
 def orders(state: Truth) -> dict[str, list[str]]:
     """Return the keys, in their order, of each mapping of the record that decisions iterate over."""
     return {
-        name: list(getattr(state, name))
-        for name in ("dynamic", "quota_runs", "reservations", "templates", "tried")
+        "dynamic": list(state.dynamic),
+        "quota_runs": list(state.quota_runs),
+        "reservations": list(state.reservations),
+        "templates": list(state.templates),
+        "tried": list(state.unschedulable_since),
     }
 
 

@@ -71,7 +71,7 @@ def _nothing(state: State, event: v.InputRejected | v.EvictionRefused | v.InboxA
 def _cycle_started(state: State, event: v.CycleStarted) -> None:
     state.last_cycle = state.time
     state.cycles += 1
-    state.changed = event.again
+    state.retry_needed = event.again
     # Where something ended in the meantime the pass begins with the cycle that was cut; where only
     # new asks came it asks nobody again (-1: no cycle is that old).
     state.unfinished = {
@@ -80,7 +80,7 @@ def _cycle_started(state: State, event: v.CycleStarted) -> None:
     }
     state.dirty_cohorts.clear()
     for name in event.tried:
-        state.tried[name] = state.cycles
+        state.unschedulable_since[name] = state.cycles
 
 
 def _checkpoint_recorded(state: State, event: v.CheckpointRecorded) -> None:

@@ -79,7 +79,7 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
     _restore_nodes(state, found.nodes)
     _restore_work(state, found)
     trees.arrange(state, kept.added)
-    state.last_cycle, state.changed = found.last_cycle, found.changed
+    state.last_cycle, state.retry_needed = found.last_cycle, found.changed
     state.timers = Timers(found.timers)
     state.paused = {timer.subject: timer.due for timer in found.timers if timer.kind == PAUSE}
     for proposal in found.recent:
@@ -134,7 +134,7 @@ def _restore_work(state: State, found: StateRecord) -> None:
     state.preemptions = {preemption.ask: preemption for preemption in found.preemptions}
     state.quota_runs = {queue: dict.fromkeys(run) for queue, run in found.quota_runs.items()}
     state.leaving = {seq: dict.fromkeys(victims) for seq, victims in found.leaving}
-    state.cycles, state.tried = found.cycles, found.tried
+    state.cycles, state.unschedulable_since = found.cycles, found.tried
     state.dirty_cohorts = dict.fromkeys(found.stirred)
     state.unfinished = {} if found.unfinished is msgspec.UNSET else found.unfinished
     for ask_id, node_name in found.reservations.items():

@@ -57,8 +57,8 @@ class State:
         total: Capacity of all nodes by type index.
         last_cycle: When the last preemption cycle ran.
         cycles: How many of them ran.
-        changed: Whether anything happened since then that could help an ask that was tried in vain.
-        tried: Asks that wait and were tried in vain by a preemption cycle, with the number of the
+        retry_needed: Whether anything happened since then that could help an ask that was tried in vain.
+        unschedulable_since: Asks that wait and were tried in vain by a preemption cycle, with the number of the
             first such cycle.
         paused: (YuniKorn) Applications that are not looked at now, each with the time until then;
             read from the timers.
@@ -77,11 +77,46 @@ class State:
     """
 
     __slots__ = (
-        "_recent", "_recent_set", "allocations", "applications", "arriving", "asks", "changed", "checkpoint_every",
-        "configuration", "counting", "cycles", "dirty_cohorts", "dynamic", "index", "last_checkpoint", "last_cycle",
-        "leader", "leaving", "local_queues", "lost", "nodes", "paused", "preemptions", "queues", "quota_runs",
-        "reservations", "root", "rules_version", "seq", "suspended", "templates", "term", "time", "timers", "total",
-        "tried", "types", "uncompared", "unfinished", "width",
+        "_recent",
+        "_recent_set",
+        "allocations",
+        "applications",
+        "arriving",
+        "asks",
+        "checkpoint_every",
+        "configuration",
+        "counting",
+        "cycles",
+        "dirty_cohorts",
+        "dynamic",
+        "index",
+        "last_checkpoint",
+        "last_cycle",
+        "leader",
+        "leaving",
+        "local_queues",
+        "lost",
+        "nodes",
+        "paused",
+        "preemptions",
+        "queues",
+        "quota_runs",
+        "reservations",
+        "retry_needed",
+        "root",
+        "rules_version",
+        "seq",
+        "suspended",
+        "templates",
+        "term",
+        "time",
+        "timers",
+        "total",
+        "types",
+        "uncompared",
+        "unfinished",
+        "unschedulable_since",
+        "width",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -112,9 +147,9 @@ class State:
         self.reservations: dict[str, str] = {}
         self.timers = Timers()
         self.last_cycle = -(2**62)
-        self.changed = False
+        self.retry_needed = False
         self.cycles = 0
-        self.tried: dict[str, int] = {}
+        self.unschedulable_since: dict[str, int] = {}
         self.unfinished: dict[str, int] = {}
         self.paused: dict[str, int] = {}
         self.dirty_cohorts: dict[str, None] = {}
@@ -193,7 +228,7 @@ class State:
 
     def missed(self, ask: str) -> int:
         """Return how many opportunities an ask missed: preemption cycles from the first one that tried it in vain on."""
-        first = self.tried.get(ask)
+        first = self.unschedulable_since.get(ask)
         return 0 if first is None else self.cycles - first + 1
 
     @property

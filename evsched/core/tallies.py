@@ -1,6 +1,6 @@
 """Tallies: what can be counted up from the truth, and is looked at by whoever decides or reads.
 
-Usage, pending amounts and what was told to go along the queue paths; what an application and a node
+Usage, pending amounts and what is being evicted along the queue paths; what an application and a node
 have and use. Together with the larger indices (`evsched.core.indices`) they are kept as each event
 is applied, as the next decision needs them. A replay that nobody looks into on its way leaves them
 alone and counts once at its end (`uncounted`): that is most of the work, and what a snapshot does,
@@ -61,7 +61,7 @@ def found(state: State, application: Application, allocation: Allocation) -> Non
     """Count an allocation that was found running."""
     pairs = state.types.shapes[allocation.shape].pairs
     q.use(application.leaf, pairs)
-    if allocation.told:
+    if allocation.eviction_requested:
         q.tell(application.leaf, pairs, 1)
     _runs(state, application, allocation)
 
@@ -72,7 +72,7 @@ def ends(state: State, application: Application, allocation: Allocation) -> None
     pairs = state.types.shapes[allocation.shape].pairs
     subtract(application.usage, pairs)
     q.release(application.leaf, pairs)
-    if allocation.told:
+    if allocation.eviction_requested:
         q.tell(application.leaf, pairs, -1)
     node: Node | None = None
     if allocation.node is not None:
@@ -191,14 +191,16 @@ def count_work(state: State) -> None:
 
 
 def count_queues(state: State) -> None:
-    """Count what is used, waits, was told to go and is claimed in an empty tree, when `count_work` is done."""
+    """Count what is used, waits, is being evicted and is claimed in an empty tree, when `count_work` is done."""
     shapes, queues = state.types.shapes, state.queues
     for application in state.applications.values():
         q.use(
             application.leaf,
             tuple((index, amount) for index, amount in enumerate(application.usage) if amount),
         )
-    told = [allocation for allocation in state.allocations.values() if allocation.told]
+    told = [
+        allocation for allocation in state.allocations.values() if allocation.eviction_requested
+    ]
     for (path, shape), count in Counter(map(_OF_QUEUE, told)).items():
         q.tell(queues[path], shapes[shape].pairs, count)
     for (path, shape), count in Counter(map(_OF_QUEUE, state.asks.values())).items():

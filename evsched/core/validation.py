@@ -286,7 +286,7 @@ def _running(state: State, proposed: v.AllocationReleased | v.EvictionRefused) -
     if allocation is None:
         waits = "; it waits as an ask" if proposed.allocation in state.asks else ""
         return Rejection("unknown", f"allocation {proposed.allocation}: does not run{waits}")
-    if isinstance(proposed, v.EvictionRefused) and not allocation.told:
+    if isinstance(proposed, v.EvictionRefused) and not allocation.eviction_requested:
         return Rejection("conflict", f"allocation {proposed.allocation}: was not told to go")
     return None
 

@@ -1,7 +1,8 @@
 """What runs, what waits and what is set aside: nodes, asks, allocations, preemptions under way, suspensions.
 
 `Ask`, `Allocation` and `Preemption` hold plain values only (ids, numbers), so that they are at once
-the truth in memory and the record in a snapshot. `Node` keeps indices beside its own, and so does
+the truth in memory and the record in a snapshot; a field that got another name since keeps the
+first one there, as digests cover it. `Node` keeps indices beside its own, and so does
 `evsched.core.queues.Application`.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from events.decisions import Suspended
 from events.vocabulary import AskSubmitted, PodSet
@@ -69,10 +70,10 @@ class Allocation(Struct, gc=False):
         shape: Index of its amounts (Kueue: by ``flavor/resource``).
         bound: When it was bound (Kueue: when its quota was reserved); milliseconds.
         seq: Of the event that bound or restored it.
-        told: When it was told to go; 0 while it was not.
+        eviction_requested: When its eviction was requested; 0 while it was not.
         victim_of: The ask that it makes room for; empty when it does not.
-        quota_of: The queue whose quota enforcement told it to go; empty when none did.
-        told_by: ``seq`` of the decision that told it to go; 0 when it was found so.
+        quota_of: The queue whose quota enforcement evicts it; empty when none did.
+        eviction_decided_by: ``seq`` of the decision to evict it; 0 when it was found so.
         attempts: How often its agent was asked to evict it.
         evicted: (Kueue) it carries the condition Evicted.
         podsets: (Kueue) with their flavors; empty for a plain one.
@@ -94,11 +95,11 @@ class Allocation(Struct, gc=False):
     required_node: str | None = None
     uid: str = ""
     ask_shape: int = 0
-    told: int = 0
+    eviction_requested: int = field(default=0, name="told")
     victim_of: str = ""
     quota_of: str = ""
     attempts: int = 0
-    told_by: int = 0
+    eviction_decided_by: int = field(default=0, name="told_by")
     evicted: bool = False
     podsets: tuple[PodSet, ...] = ()
     flavors: dict[str, str] | None = None
@@ -107,11 +108,11 @@ class Allocation(Struct, gc=False):
 
 def is_victim(allocation: Allocation) -> bool:
     """Tell whether the eviction of an allocation was requested, so that its room is to be free."""
-    return bool(allocation.told)
+    return bool(allocation.eviction_requested)
 
 
 class Preemption(Struct, gc=False, kw_only=True):
-    """An ask in flight: victims were told to go for it and it has not been bound yet.
+    """An ask in flight: victims are being evicted for it and it has not been bound yet.
 
     Attributes:
         node: Reserved for it; None where admission is by quota alone.

@@ -20,7 +20,7 @@ from events.streams.security import KafkaSecurity
 from events.streams.sqlite import leave_word, words_in
 from evsched.core.rules import NEWEST
 from evsched.service.companions import Companion
-from evsched.service.vicinity import own_name, surely_gone
+from evsched.service.process_identity import own_name, surely_gone
 
 
 class Assignment(Protocol):

@@ -35,9 +35,9 @@ from evsched.core.faults import StepFailed
 from evsched.core.rules import FIRST
 from evsched.service.companions import Companions, judged, nobody
 from evsched.service.containment import Containment, Remedy, unwritable
-from evsched.service.rebuilding import Snapshots, Warm
-from evsched.service.surroundings import Clock, RecordTime
-from evsched.service.vicinity import own_name
+from evsched.service.environment import Clock, RecordTime
+from evsched.service.process_identity import own_name
+from evsched.service.rebuilding import Replica, Snapshots
 
 LONG_STEP_S = 0.1
 """A step that takes longer is a reason to take fewer proposals at a time: while it is decided nobody gets an answer."""
@@ -77,7 +77,7 @@ class Pace(Struct, frozen=True, kw_only=True):
     rules: int = FIRST
 
 
-class Term:
+class LeaderTerm:
     """The time in which this process leads.
 
     Attributes:
@@ -91,7 +91,7 @@ class Term:
     def __init__(
         self,
         streams: Streams,
-        warm: Warm,
+        warm: Replica,
         leadership: Leadership,
         clock: Clock,
         pace: Pace,

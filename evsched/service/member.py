@@ -36,10 +36,10 @@ from evsched.core.faults import place_of
 from evsched.core.rules import RULES
 from evsched.service.companions import Companions, nobody
 from evsched.service.containment import Contained, Containment, Uncontained, in_short
+from evsched.service.environment import Clock, environment
 from evsched.service.evidence import keep
-from evsched.service.leading import Pace, Term
-from evsched.service.rebuilding import Snapshots, Warm
-from evsched.service.surroundings import Clock, surroundings
+from evsched.service.leading import LeaderTerm, Pace
+from evsched.service.rebuilding import Replica, Snapshots
 from evsched.service.watching import Watch
 
 Role = Literal["starting", "standby", "leading", "stopped", "failed"]
@@ -92,10 +92,10 @@ class Member:
         self._snapshots = snapshots or Snapshots()
         self._assigned = assigned
         self._on_built = on_built
-        self._world = surroundings(clock, self._pace.checkpoint_every)
+        self._world = environment(clock, self._pace.checkpoint_every)
         self._watch = Watch(streams.log, clock, self._pace.lease)
-        self._warm: Warm | None = None
-        self._term: Term | None = None
+        self._warm: Replica | None = None
+        self._term: LeaderTerm | None = None
         self._led_by_other = False
         self._stopping = asyncio.Event()
         self._retries = 0
@@ -282,7 +282,7 @@ class Member:
 
     # -------------------------------------------------------------------------------------- standby
 
-    async def _follow(self) -> Warm:
+    async def _follow(self) -> Replica:
         """Keep the state warm until this process should lead, or stop."""
         log = self._streams.log
         await log.check()
@@ -308,7 +308,7 @@ class Member:
                 await follower
         return warm
 
-    async def _should_lead(self, warm: Warm) -> bool:
+    async def _should_lead(self, warm: Replica) -> bool:
         """Tell whether nobody leads and it is for this process to do so."""
         if self.outdated:
             if not self._told_outdated:
@@ -337,7 +337,7 @@ class Member:
 
     # --------------------------------------------------------------------------------------- leader
 
-    def _inbox_of(self, warm: Warm) -> Callable[[Head], Awaitable[str]]:
+    def _inbox_of(self, warm: Replica) -> Callable[[Head], Awaitable[str]]:
         """Return what names the inbox of the log for a new term, or refuses to lead with the one that is there."""
 
         async def named(head: Head) -> str:
@@ -345,7 +345,7 @@ class Member:
 
         return named
 
-    async def _keep_evidence(self, warm: Warm) -> None:
+    async def _keep_evidence(self, warm: Replica) -> None:
         """Leave a file about the failure that ended the term before, now that the state before it is there again."""
         evidence, self._containment.evidence = self._containment.evidence, None
         if evidence is not None and self._snapshots.folder is not None:
@@ -365,13 +365,13 @@ class Member:
         else:
             await self._keep_evidence(warm)
 
-    async def _lead(self, warm: Warm) -> None:
+    async def _lead(self, warm: Replica) -> None:
         """Open a term and lead until stopped, asked to resign, or overtaken."""
         self._led_by_other = False
         world = replace(self._world, rules=warm.rules, inbox=self._inbox_of(warm))
         leadership = await Leadership.acquire(self._streams.log, warm.reader, warm.apply, world)
         self._retries = 0
-        self._term = term = Term(
+        self._term = term = LeaderTerm(
             self._streams, warm, leadership, self._clock, self._pace, self._containment
         )
         term.others = self._others

@@ -38,7 +38,7 @@ class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
     outdated: str = ""
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the readiness file says."""
 
     pid: int
@@ -72,9 +72,9 @@ class Service:
         """The members that gave up."""
         return tuple(member for member in self.members if member.failure is not None)
 
-    def report(self) -> Report:
+    def report(self) -> ProcessReport:
         """Return what there is to say now."""
-        return Report(
+        return ProcessReport(
             pid=os.getpid(),
             partitions=tuple(
                 MemberReport(
@@ -131,7 +131,7 @@ class Service:
                 member.resign()
 
     async def _tell(self) -> None:
-        told: Report | None = None
+        told: ProcessReport | None = None
         while True:
             report = self.report() if self.ready else None
             if report != told:
@@ -139,7 +139,7 @@ class Service:
                 told = report
             await asyncio.sleep(LOOK_S)
 
-    def _write(self, report: Report | None) -> None:
+    def _write(self, report: ProcessReport | None) -> None:
         """Put the readiness file there whole, or take it away."""
         if self.ready_file is None:
             return

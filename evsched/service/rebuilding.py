@@ -20,7 +20,7 @@ from pathlib import Path
 
 import structlog
 
-from events.chain import ChainReader, Head, Step
+from events.chain import ChainReader, Head, RecordedStep
 from events.errors import LogDamaged, PositionLost
 from events.frame import UNREADABLE, decode_frame
 from events.streams.private_files import plain_name
@@ -43,7 +43,7 @@ COLLECT_AFTER = 50_000
 _log = structlog.get_logger(__name__)
 
 
-class Warm:
+class Replica:
     """A state that is as new as what was read of the log.
 
     Attributes:
@@ -58,7 +58,7 @@ class Warm:
         self.reader = reader or ChainReader()
         self.began = self.engine.state.seq
 
-    def apply(self, step: Step) -> None:
+    def apply(self, step: RecordedStep) -> None:
         """Apply a step that the reader has accepted.
 
         Raises:
@@ -123,8 +123,8 @@ class Snapshots:
         """Begin at the beginning of the log from now on: a state from a snapshot did not fit the log."""
         self._trusted = False
 
-    async def begin(self, log: EventLog) -> Warm:
-        """Return a state from the newest snapshot that the log still agrees with, or an empty one; `Warm.catch_up` comes next."""
+    async def begin(self, log: EventLog) -> Replica:
+        """Return a state from the newest snapshot that fits the log, or an empty one; `Replica.catch_up` comes next."""
         store = self._store(await _log_id(log)) if self.folder is not None else None
         if store is not None and self._trusted:
             for header, state in store.usable(store.folder.name):
@@ -136,15 +136,15 @@ class Snapshots:
                     )
                     continue
                 self._last = header.seq
-                return Warm(Engine(state), reader)
+                return Replica(Engine(state), reader)
         self._last = 0
-        return Warm()
+        return Replica()
 
     def overdue(self, engine: Engine) -> int:
         """Return how many times over a snapshot is due; 0: not yet."""
         return (engine.state.seq - self._last) // self._every if self.folder is not None else 0
 
-    def save(self, warm: Warm) -> None:
+    def save(self, warm: Replica) -> None:
         """Write a snapshot of a state that is at the end of a complete step. Encoding is done at once, writing by a thread."""
         head = warm.reader.head
         store = self._store(head.log_id)

@@ -11,8 +11,8 @@ from typing import Literal
 
 from events.chain import Head
 from events.streams.protocols import EventLog, Heartbeat
-from evsched.service.surroundings import Clock
-from evsched.service.vicinity import surely_gone
+from evsched.service.environment import Clock
+from evsched.service.process_identity import surely_gone
 
 Sight = Literal["led", "open", "dead", "silent"]
 """Somebody leads; nobody does (it resigned, or none ever did); the process that did is gone; it was silent for the lease."""

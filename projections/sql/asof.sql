@@ -16,7 +16,7 @@ SELECT application, queue, user, created FROM applications WHERE from_seq <= :se
 SELECT ask, application, queue, resources, priority, created FROM asks WHERE from_seq <= :seq AND to_seq > :seq ORDER BY ask;
 
 -- name: allocations_at(seq)
-SELECT allocation, application, queue, node, resources, priority, created, bound, told, victim_of, quota_of
+SELECT allocation, application, queue, node, resources, priority, created, bound, eviction_requested, victim_of, quota_of
 FROM allocations WHERE from_seq <= :seq AND to_seq > :seq ORDER BY allocation;
 
 -- name: reservations_at(seq)

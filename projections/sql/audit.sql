@@ -5,7 +5,7 @@
 -- reach of that number. So whoever asks about the middle of a long log does not walk through all pauses before it, or behind.
 
 -- name: who_preempted(queue, from_seq, to_seq, limit)
--- Which allocations of a queue were told to go, for whom and by what right.
+-- Which allocations of a queue were evicted, for whom and by what right.
 -- time: when they were told
 -- allocation: the victim
 -- queue: the victim's queue
@@ -33,7 +33,7 @@ ORDER BY seq, number LIMIT :limit;
 -- node: reserved for it
 -- algorithm: guarantee, required-node, classic or fair
 -- waited_ms: from its creation to the decision
--- victims: how many were told to go
+-- victims: how many were evicted
 -- seq: of the decision
 SELECT p.time, p.ask, p.queue, p.node, p.algorithm, p.waited_ms, (SELECT count(*) FROM victims v WHERE v.seq = p.seq) AS victims, p.seq
 FROM preemptions p
@@ -46,7 +46,7 @@ FROM preemptions p WHERE p.queue = :queue AND p.seq >= :from_seq AND p.seq < :to
 ORDER BY p.seq LIMIT :limit;
 
 -- name: preemptions_by_reason(queue, from_seq, to_seq, limit, bucket)
--- How many allocations were told to go, by kind and rule.
+-- How many allocations were evicted, by kind and rule.
 -- kind: guarantee, required-node, classic, fair or quota
 -- queue: whose allocations
 -- reason: the rule that made them eligible
@@ -140,7 +140,7 @@ ORDER BY a.created, a.ask LIMIT :limit;
 -- seq: of the event that brought it about
 -- from_time: since when it held
 -- to_time: until when
--- what: waiting, reserved, running or told to go; paused: its application was, while it waited
+-- what: waiting, reserved, running or leaving; paused: its application was, while it waited
 -- queue: its queue
 -- node: where it runs, or for it kept
 -- detail: the ask or queue it makes room for, or the application that was paused
@@ -158,7 +158,7 @@ SELECT * FROM (
     UNION ALL
     SELECT from_seq, from_time, to_time, 'reserved', NULL, node, '', '' FROM reservations WHERE ask = :of
     UNION ALL
-    SELECT from_seq, from_time, to_time, CASE WHEN told > 0 THEN 'told to go' ELSE 'running' END, queue, node,
+    SELECT from_seq, from_time, to_time, CASE WHEN eviction_requested > 0 THEN 'leaving' ELSE 'running' END, queue, node,
            CASE WHEN victim_of <> '' THEN victim_of ELSE quota_of END, outcome
     FROM allocations WHERE allocation = :of
 )
@@ -218,7 +218,7 @@ ORDER BY from_seq, queue LIMIT :limit;
 -- due: for fired ones, when the timer was due; for scheduled ones, when it will be
 -- target: what had to go
 -- unmet: what of it stays
--- victims: how many were told to go
+-- victims: how many were evicted
 -- reason: why not, or why cancelled
 -- seq: of the event
 SELECT time, queue, action, coalesce(at, due) AS due, target, unmet, victims, reason, seq

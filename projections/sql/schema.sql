@@ -48,7 +48,7 @@ CREATE TABLE asks (
 CREATE TABLE allocations (
     id INTEGER PRIMARY KEY, from_seq INTEGER NOT NULL, from_time INTEGER NOT NULL, to_seq INTEGER NOT NULL, to_time INTEGER NOT NULL,
     allocation TEXT NOT NULL, application TEXT NOT NULL, queue TEXT NOT NULL, node TEXT, resources TEXT NOT NULL,
-    priority INTEGER NOT NULL, created INTEGER NOT NULL, bound INTEGER NOT NULL, told INTEGER NOT NULL, victim_of TEXT NOT NULL,
+    priority INTEGER NOT NULL, created INTEGER NOT NULL, bound INTEGER NOT NULL, eviction_requested INTEGER NOT NULL, victim_of TEXT NOT NULL,
     quota_of TEXT NOT NULL, outcome TEXT NOT NULL
 );
 CREATE TABLE reservations (

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.vocabulary import CheckpointRecorded, InboxAttached, LeaderStarted
 from evsched.core.engine import Engine
-from replays.checking.tail_check import Witness
+from replays.checking.tail_check import TailCheck
 from replays.history.rebuild import apply_step
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Void(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Report(Struct, kw_only=True):
+class ChainReport(Struct, kw_only=True):
     """What a log that holds together contains.
 
     Attributes:
@@ -79,7 +79,7 @@ class Report(Struct, kw_only=True):
 
 async def check_log(
     log: EventLog, progress: Callable[[int], None] | None = None, known: Iterable[str] = ()
-) -> Report:
+) -> ChainReport:
     """Read a log to its end as it is now and return what it contains.
 
     Args:
@@ -91,8 +91,8 @@ async def check_log(
         LogDamaged: It does not hold together; the error says where. An `events.errors.PositionLost`
             when a part of it is gone.
     """
-    witness = Witness(await log.last_heartbeat(), known)
-    report, reader, engine = Report(), ChainReader(), Engine()
+    witness = TailCheck(await log.last_heartbeat(), known)
+    report, reader, engine = ChainReport(), ChainReader(), Engine()
     last = -1
     async with aclosing(log.read()) as batches:
         async for batch in batches:
@@ -123,7 +123,7 @@ async def check_log(
     return report
 
 
-def _note(report: Report, step: Step) -> None:
+def _note(report: ChainReport, step: RecordedStep) -> None:
     if not report.terms:
         report.first_time = step.time
     report.last_time = step.time
@@ -138,7 +138,7 @@ def _note(report: Report, step: Step) -> None:
             )
 
 
-def _note_void(report: Report, reader: ChainReader) -> None:
+def _note_void(report: ChainReport, reader: ChainReader) -> None:
     if reader.ignored == report.ignored:
         return
     report.ignored = reader.ignored

@@ -24,7 +24,7 @@ from replays.history.steps import proposals_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from events.chain import Step
+    from events.chain import RecordedStep
     from replays.history.rebuild import History
 
 FAILED = "internal-error"
@@ -69,11 +69,13 @@ async def cut(history: History, moment: Moment | None = None, *, nameless: bool 
     return blamed(made, outcome) if isinstance(outcome, StepFailed) else _recorded(made)
 
 
-async def _find(history: History, moment: Moment | None) -> tuple[Step, Step | None]:
+async def _find(
+    history: History, moment: Moment | None
+) -> tuple[RecordedStep, RecordedStep | None]:
     """Return the step to make a bundle of; and behind a suspension the next one with proposals, None when there is none."""
     until = END if moment is None else await history.absolute(moment)
-    found: Step | None = None
-    behind: Step | None = None
+    found: RecordedStep | None = None
+    behind: RecordedStep | None = None
     async for step in _decided(history):
         if found is not None and behind is None and _is_suspension(found) and proposals_of(step):
             behind = step
@@ -85,7 +87,7 @@ async def _find(history: History, moment: Moment | None) -> tuple[Step, Step | N
     return found, behind
 
 
-async def _decided(history: History) -> AsyncIterator[Step]:
+async def _decided(history: History) -> AsyncIterator[RecordedStep]:
     """Yield the steps in which something is decided, refused or set aside."""
     async with aclosing(history.steps()) as steps:  # type: ignore[type-var]
         async for step in steps:
@@ -94,13 +96,13 @@ async def _decided(history: History) -> AsyncIterator[Step]:
                 yield step
 
 
-def _began_by(step: Step, moment: Moment) -> bool:
+def _began_by(step: RecordedStep, moment: Moment) -> bool:
     if moment.seq is not None:
         return step.events[0].seq <= moment.seq
     return moment.time is None or step.time <= moment.time
 
 
-def _is_suspension(step: Step) -> bool:
+def _is_suspension(step: RecordedStep) -> bool:
     return isinstance(step.events[0], v.DecisionSuspended)
 
 

@@ -23,7 +23,7 @@ class QueueFigures(Struct, kw_only=True):
         bound: Asks that were bound.
         waited_ms: Time that asks of this queue spent waiting, bound or not, together.
         preemptions: Decisions in favour of its asks.
-        victims: Its allocations that were told to go, by preemption or quota enforcement.
+        victims: Its allocations that are being evicted, by preemption or quota enforcement.
         unmet: By resource, amount times milliseconds by which the queue stayed below its guarantee
             (Kueue: its nominal quota, all flavors together) although its asks wanted it.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from events.streams.protocols import Heartbeat
 
 
-class Witness:
+class TailCheck:
     """Compares a log, as it is read, with what was known of it before."""
 
     def __init__(self, beat: Heartbeat | None, hashes: Iterable[str] = ()) -> None:

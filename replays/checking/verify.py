@@ -17,7 +17,7 @@ from events.chain import ChainReader
 from events.errors import LogDamaged, WrittenByNewer
 from events.frame import encode_event
 from events.vocabulary import AnyEvent
-from replays.checking.tail_check import Witness
+from replays.checking.tail_check import TailCheck
 from replays.history.around import around
 from replays.history.moments import START, Moment
 from replays.history.rows import Rows
@@ -26,7 +26,7 @@ from replays.history.steps import retake
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from events.chain import Step
+    from events.chain import RecordedStep
     from evsched.core.engine import Engine
     from replays.history.rebuild import History
 
@@ -50,7 +50,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-def compare(step: Step, decided: tuple[AnyEvent, ...]) -> Difference | None:
+def compare(step: RecordedStep, decided: tuple[AnyEvent, ...]) -> Difference | None:
     """Return the first difference between a recorded step and what it gives now."""
     recorded = step.events
     for index in range(max(len(recorded), len(decided))):
@@ -74,7 +74,9 @@ def compare(step: Step, decided: tuple[AnyEvent, ...]) -> Difference | None:
 
 
 def verify(
-    engine: Engine, steps: Iterable[Step], progress: Callable[[Step], None] | None = None
+    engine: Engine,
+    steps: Iterable[RecordedStep],
+    progress: Callable[[RecordedStep], None] | None = None,
 ) -> Difference | None:
     """Take every step again and return the first difference, None when there is none.
 
@@ -164,7 +166,7 @@ WHOLE = VerifyQuestion()
 async def verify_log(
     history: History,
     question: VerifyQuestion = WHOLE,
-    progress: Callable[[Step], None] | None = None,
+    progress: Callable[[RecordedStep], None] | None = None,
 ) -> VerifyAnswer:
     """Decide a log again up to its end as it is now.
 
@@ -176,7 +178,7 @@ async def verify_log(
         question: From where on, and what else has to be there.
         progress: Called after every step.
     """
-    witness = Witness(await history.log.last_heartbeat(), question.known)
+    witness = TailCheck(await history.log.last_heartbeat(), question.known)
     difference, damage = None, None
     reader = ChainReader()
     first = 1

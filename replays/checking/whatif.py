@@ -38,7 +38,7 @@ from replays.history.steps import copy, is_proposed, note, proposals_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from events.chain import Step
+    from events.chain import RecordedStep
     from evsched.core.engine import Engine
     from replays.history.rebuild import History
 
@@ -115,7 +115,7 @@ class NotTried(Exception):
     """Nothing happened in the part of the log that was looked at, or no configuration was in force there."""
 
 
-def median_eviction_ms(steps: Iterable[Step]) -> int:
+def median_eviction_ms(steps: Iterable[RecordedStep]) -> int:
     """Return the median time from telling a victim to its end, over all recorded evictions (the lower one of two middle ones)."""
     told: dict[str, int] = {}
     took: list[int] = []
@@ -161,7 +161,7 @@ class WhatIf:
         self._left_out = self._confirmed = self._moved = self._refused = self._steps = 0
 
     def run(
-        self, steps: Iterable[Step], progress: Callable[[Step], None] | None = None
+        self, steps: Iterable[RecordedStep], progress: Callable[[RecordedStep], None] | None = None
     ) -> WhatIfAnswer:
         """Run over these steps and report.
 
@@ -184,7 +184,7 @@ class WhatIf:
 
     # --------------------------------------------------------------------------------------- a step
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: RecordedStep) -> None:
         self._steps += 1
         proposals = proposals_of(step)
         self._try_configuration(step, proposals)
@@ -212,7 +212,9 @@ class WhatIf:
         recorded_ledger.take(step.events)
         supposed_ledger.take(events)
 
-    def _supposed_step(self, step: Step, proposals: list[v.Proposal]) -> tuple[v.AnyEvent, ...]:
+    def _supposed_step(
+        self, step: RecordedStep, proposals: list[v.Proposal]
+    ) -> tuple[v.AnyEvent, ...]:
         """Take a step in the supposed world and return its events."""
         supposed = self._supposed
         adopts = any(type(event) is v.RulesAdopted for event in step.events)
@@ -226,7 +228,7 @@ class WhatIf:
             supposed.suppose(self._rules)
         return events
 
-    def _try_configuration(self, step: Step, proposals: list[v.Proposal]) -> None:
+    def _try_configuration(self, step: RecordedStep, proposals: list[v.Proposal]) -> None:
         """Put the configuration to try in force: in place of the one that the first step applies, or else before that step."""
         if self._configuration is None:
             return
@@ -263,7 +265,7 @@ class WhatIf:
         if self._agree:
             self._agree, self._first = False, seq
 
-    def _follow(self, events: tuple[v.AnyEvent, ...], step: Step) -> None:
+    def _follow(self, events: tuple[v.AnyEvent, ...], step: RecordedStep) -> None:
         """Compare what came out, and owe the confirmations of evictions that only happen here."""
         if self._agree:
             found = (
@@ -343,7 +345,7 @@ class WhatIf:
             )
         if isinstance(proposed, v.EvictionRefused):
             running = state.allocations.get(proposed.allocation)
-            if running is None or not running.told:
+            if running is None or not running.eviction_requested:
                 self._left_out += 1
                 return None
         return proposal
@@ -356,10 +358,10 @@ class WhatIf:
         ours = self._supposed.state.allocations.get(name)
         if theirs is None:
             return proposal  # refused there, and so it may be here
-        if theirs.told and (ours is None or not ours.told):
+        if theirs.eviction_requested and (ours is None or not ours.eviction_requested):
             self._left_out += 1
             return None
-        if theirs.told or (ours is not None and ours.bound == theirs.bound):
+        if theirs.eviction_requested or (ours is not None and ours.bound == theirs.bound):
             return proposal
         life = time - theirs.bound
         self._moved += 1
@@ -421,7 +423,7 @@ def _changes(recorded: Ledger, supposed: Ledger) -> Iterable[Changed]:
 async def what_if(
     history: History,
     question: WhatIfQuestion,
-    progress: Callable[[Step], None] | None = None,
+    progress: Callable[[RecordedStep], None] | None = None,
 ) -> WhatIfAnswer:
     """Run the recorded inputs under another configuration, or other rules.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evsched.core.engine import Engine
-    from replays.explaining.notebook import Notebook
+    from replays.explaining.tracer import RecordingTracer
 
 STEPS_AHEAD = 16
 """How many steps a copy takes at most until something happens to the ask; no promise is made beyond."""
@@ -105,8 +105,8 @@ def look_ahead(world: Engine, ask_id: str) -> tuple[Happens, Happens | None]:
     return first, found if found.code != "waits" else None
 
 
-def look_again(world: Engine, ask_id: str, notebook: Notebook) -> int:
-    """Let a copy look at one ask as if it had not been tried yet, and every other one had; the notebook hears why.
+def look_again(world: Engine, ask_id: str, tracer: RecordingTracer) -> int:
+    """Let a copy look at one ask as if it had not been tried yet, and every other one had; the tracer hears why.
 
     An ask that was tried in vain is not looked at before something changes, so that nothing would
     be heard of it. Which cycle looks at whom is all that is changed; what it decides by is the
@@ -116,18 +116,20 @@ def look_again(world: Engine, ask_id: str, notebook: Notebook) -> int:
         How many notes were taken by the first step, at the time of the state itself.
     """
     state = world.state
-    state.tried = {name: state.tried.get(name, state.cycles) for name in state.asks}
+    state.unschedulable_since = {
+        name: state.unschedulable_since.get(name, state.cycles) for name in state.asks
+    }
     if ask_id not in state.preemptions:
-        del state.tried[ask_id]
-    state.changed = False
+        del state.unschedulable_since[ask_id]
+    state.retry_needed = False
     state.dirty_cohorts = {}
-    world.tracer = notebook
+    world.tracer = tracer
     world.step(state.time)
-    heard = len(notebook.notes)
+    heard = len(tracer.notes)
     for _ in range(STEPS_AHEAD):
         waits = ask_id in state.asks and ask_id not in state.preemptions
         due = world.next_due()
-        if due is None or not waits or ask_id in state.tried:
+        if due is None or not waits or ask_id in state.unschedulable_since:
             break
         world.step(max(due, state.time))
     return heard

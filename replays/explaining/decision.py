@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from evsched.core.registry import admits_by_quota
 from replays.explaining.kueue import FairShare, before_and_after
-from replays.explaining.notebook import Note, Notebook
+from replays.explaining.tracer import Note, RecordingTracer
 from replays.history.steps import retake
 from replays.wording import YES, sentence
 
 if TYPE_CHECKING:
-    from events.chain import Step
+    from events.chain import RecordedStep
     from evsched.core.engine import Engine
     from evsched.core.state import State
     from evsched.core.workloads import Ask
@@ -79,7 +79,7 @@ def spared_in(decision: Decision, name: str) -> Spared | None:
     )  # fmt: skip
 
 
-def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
+def explain_decision(engine: Engine, step: RecordedStep, seq: int) -> Decision | None:
     """Decide a recorded step again, with the tracer, and explain the preemption with this ``seq``.
 
     Args:
@@ -94,18 +94,18 @@ def explain_decision(engine: Engine, step: Step, seq: int) -> Decision | None:
     ask_id = event.ask if isinstance(event, v.PreemptionDecided) else ""
     ask = before.asks.get(ask_id)
     shares = [] if admits_by_quota(before.configuration) else _shares(before, event, ask)
-    notebook = Notebook(frozenset((ask_id,)))
-    engine.tracer = notebook
+    tracer = RecordingTracer(frozenset((ask_id,)))
+    engine.tracer = tracer
     again = retake(engine, step)
     engine.tracer = None
     shares = [_in_force(one, engine.state) for one in shares]
     victims = [victim.id for victim in event.victims]
-    notes = notebook.about(ask_id) if ask_id else notebook.notes
+    notes = tracer.about(ask_id) if ask_id else tracer.notes
     # An ask that came with the step that decided for it is known only from then on.
     ask = ask or engine.state.asks.get(ask_id)
     fair: list[FairShare] = []
     if admits_by_quota(engine.state.configuration):
-        preempts = notebook.of(ask_id, "preempt") or {}
+        preempts = tracer.of(ask_id, "preempt") or {}
         usage = preempts.get("usage", {})
         moved, fair = before_and_after(engine.state, ask, victims, usage)
         shares = [

@@ -19,7 +19,7 @@ from replays.explaining import kueue
 from replays.explaining.ahead import Happens, look_again, look_ahead
 from replays.explaining.kueue import FairShare, FlavorLook, QuotaLevel
 from replays.explaining.mentions import EVICTED, Mention
-from replays.explaining.notebook import Note, Notebook, cause, remedy
+from replays.explaining.tracer import Note, RecordingTracer, cause, remedy
 from replays.history.steps import copies
 from replays.wording import YES, leaving, running
 
@@ -171,8 +171,8 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
     happens, then = look_ahead(first, ask_id)
     # Whether an application is paused for its asks is a matter of all of them.
     paused = state.applications[ask.application].asks if ask.application in state.paused else {}
-    notebook = Notebook(frozenset((ask_id, *paused)))
-    heard = look_again(later, ask_id, notebook)
+    tracer = RecordingTracer(frozenset((ask_id, *paused)))
+    heard = look_again(later, ask_id, tracer)
     found = Explanation(
         subject=ask_id,
         status="in flight" if ask_id in state.preemptions else "waits",
@@ -184,15 +184,13 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
         missed=0 if ask_id in state.preemptions else state.missed(ask_id),
         history=tuple(history),
         passed_over=tuple(
-            note
-            for note in notebook.about(ask_id)
-            if note.code not in YES and note.subject != ask_id
+            note for note in tracer.about(ask_id) if note.code not in YES and note.subject != ask_id
         ),
     )
     if admits_by_quota(state.configuration):
-        found = _by_quota(found, state, ask, notebook)
+        found = _by_quota(found, state, ask, tracer)
     else:
-        found = _by_nodes(found, state, ask, notebook.notes[:heard])
+        found = _by_nodes(found, state, ask, tracer.notes[:heard])
     causes = found.causes or (_nothing(found, ask),)
     return replace(found, causes=causes, summary=" ".join(one.sentence for one in causes))
 
@@ -327,10 +325,10 @@ def _changes(state: State, found: Explanation, causes: list[Note]) -> Iterable[N
 # -------------------------------------------------------------------------------------------- Kueue
 
 
-def _by_quota(found: Explanation, state: State, ask: Ask, notebook: Notebook) -> Explanation:
+def _by_quota(found: Explanation, state: State, ask: Ask, tracer: RecordingTracer) -> Explanation:
     """Complete an explanation where quota alone admits."""
     in_flight = _in_flight(state, ask)
-    look = kueue.look(state, ask, notebook)
+    look = kueue.look(state, ask, tracer)
     if in_flight is not None:
         waiting_for = in_flight.facts["waiting_for"]
         causes: tuple[Note, ...] = (in_flight,)
@@ -357,14 +355,14 @@ def explain_allocation(
     """Explain an allocation that runs in the state of this engine."""
     state, history = engine.state, tuple(history)
     allocation = state.allocations[name]
-    if allocation.told:
+    if allocation.eviction_requested:
         stopped = [one for one in history if one.code == EVICTED and not one.facts["ask"]]
         summary = leaving(allocation, stopped[-1].facts if stopped else None)
     else:
         summary = running(allocation)
     return Explanation(
         subject=name,
-        status="leaving" if allocation.told else "runs",
+        status="leaving" if allocation.eviction_requested else "runs",
         seq=state.seq,
         time=state.time,
         summary=summary,

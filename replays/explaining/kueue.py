@@ -18,7 +18,7 @@ from evsched.core.kueue.model import Quota, quota_in, quota_of
 from evsched.core.kueue.stopping import held_local_queues
 from evsched.core.kueue.trial import QuotaOverlay
 from evsched.core.kueue.waiting import place_of
-from replays.explaining.notebook import Note, Notebook, cause, remedy
+from replays.explaining.tracer import Note, RecordingTracer, cause, remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -116,25 +116,25 @@ class Look(Struct, frozen=True, kw_only=True):
     shares: tuple[FairShare, ...] = ()
 
 
-def look(state: State, ask: Ask, notebook: Notebook) -> Look:
+def look(state: State, ask: Ask, tracer: RecordingTracer) -> Look:
     """Return what holds a workload, what would change that, and what was looked at.
 
     Args:
         state: Of a Kueue partition; only read.
         ask: Waits in it.
-        notebook: With what a cycle considered that looked at the workload; empty where none may.
+        tracer: With what a cycle considered that looked at the workload; empty where none may.
     """
     queue = quota_in(state.queues[ask.queue])
     if queue is None:
         return Look(causes=(cause(ask.queue, "queue-gone", queue=ask.queue),), unblock=())
-    outcome = next((facts for code in OUTCOMES if (facts := notebook.of(ask.id, code))), None)
+    outcome = next((facts for code in OUTCOMES if (facts := tracer.of(ask.id, code))), None)
     quotas = levels(state, ask)
     held = held_by(state, ask)
     binding = [(level.queue, msgspec.structs.asdict(level)) for level in quotas if level.binding]
     causes = [held[0]] if held else []
     if not held and outcome is not None and outcome["reason"]:
         no_flavor = cause(ask.queue, "no-flavor", reason=outcome["reason"])
-        if notebook.of(ask.id, "no-fit") or not binding:
+        if tracer.of(ask.id, "no-fit") or not binding:
             causes.append(no_flavor)
     if not held:
         causes += [cause(path, "quota", **facts) for path, facts in binding]
@@ -147,7 +147,7 @@ def look(state: State, ask: Ask, notebook: Notebook) -> Look:
             *(remedy(path, "quota", **facts) for path, facts in binding),
         ),
         quotas=tuple(quotas),
-        flavors=tuple(_considered(notebook.about(ask.id))),
+        flavors=tuple(_considered(tracer.about(ask.id))),
         shares=tuple(fair_shares(state, [queue], trial)),
     )
 

@@ -13,7 +13,7 @@ from replays.wording import HISTORY
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from events.chain import Step
+    from events.chain import RecordedStep
 
 PREEMPTS, EVICTED = "preempts", "eviction-requested"
 DECISIONS = frozenset({PREEMPTS, EVICTED})
@@ -49,7 +49,7 @@ class Mention(Struct, frozen=True, kw_only=True):
     facts: dict[str, Any] = {}
 
 
-def mentions(subject: str, steps: Iterable[Step]) -> list[Mention]:
+def mentions(subject: str, steps: Iterable[RecordedStep]) -> list[Mention]:
     """Return the events of these steps that have to do with an ask or allocation."""
     found = []
     application = ""

@@ -11,7 +11,7 @@ from events import vocabulary as v
 from replays import wording
 from replays.explaining.ahead import Happens, happens
 from replays.explaining.explain import explain_ask
-from replays.explaining.notebook import Note
+from replays.explaining.tracer import Note
 from replays.history.moments import END, Moment
 from replays.history.steps import copy
 

@@ -28,7 +28,7 @@ from replays.history.steps import note, proposals_of
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 
-    from events.chain import Step
+    from events.chain import RecordedStep
     from events.streams.protocols import Record
     from replays.history.rebuild import History
 
@@ -79,7 +79,7 @@ class Names:
         self._found: dict[str, None] = {}
         self._new: dict[str, str] = {}
 
-    def note_step(self, step: Step) -> None:
+    def note_step(self, step: RecordedStep) -> None:
         """Remember every name in a step."""
         walker = _Walker(self.note)
         for event in step.events:
@@ -194,7 +194,7 @@ class _Walker:
         return value
 
 
-def collect(steps: Iterable[Step]) -> Names:
+def collect(steps: Iterable[RecordedStep]) -> Names:
     """Return the renaming for everything that these steps name."""
     names = Names()
     for step in steps:
@@ -215,7 +215,7 @@ class Anonymiser:
         self.engine = Engine()
         self._walker = _Walker(names.new)
 
-    def take(self, step: Step) -> tuple[v.AnyEvent, ...]:
+    def take(self, step: RecordedStep) -> tuple[v.AnyEvent, ...]:
         """Return the events of the next step under the new names, decided anew.
 
         Raises:
@@ -237,7 +237,9 @@ class Anonymiser:
         return tuple(_proposal(self._walker, proposal) for proposal in proposals)
 
 
-def anonymise(names: Names, steps: Iterable[Step]) -> Iterator[tuple[Step, tuple[v.AnyEvent, ...]]]:
+def anonymise(
+    names: Names, steps: Iterable[RecordedStep]
+) -> Iterator[tuple[RecordedStep, tuple[v.AnyEvent, ...]]]:
     """Yield every step with its events under the new names; raises as `Anonymiser.take`."""
     anonymiser = Anonymiser(names)
     for step in steps:
@@ -297,7 +299,7 @@ def _proposal(walker: _Walker, proposal: v.Proposal) -> v.Proposal:
     )
 
 
-def _must_agree(walker: _Walker, step: Step, events: tuple[v.AnyEvent, ...]) -> None:
+def _must_agree(walker: _Walker, step: RecordedStep, events: tuple[v.AnyEvent, ...]) -> None:
     expected = [_comparable(walker.struct(event)) for event in step.events]
     found = [_comparable(event) for event in events]
     for index in range(max(len(expected), len(found))):

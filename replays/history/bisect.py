@@ -23,7 +23,7 @@ from replays.history.rows import Rows
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from events.chain import Step
+    from events.chain import RecordedStep
     from replays.history.expressions import Predicate
     from replays.history.rebuild import History
 
@@ -63,7 +63,9 @@ class BisectAnswer(Struct, frozen=True, kw_only=True):
 
 
 async def bisect(
-    history: History, question: BisectQuestion, progress: Callable[[Step], None] | None = None
+    history: History,
+    question: BisectQuestion,
+    progress: Callable[[RecordedStep], None] | None = None,
 ) -> BisectAnswer:
     """Find the first event after which an expression holds.
 
@@ -83,7 +85,7 @@ async def first(
     history: History,
     predicate: Predicate,
     start: Moment = START,
-    progress: Callable[[Step], None] | None = None,
+    progress: Callable[[RecordedStep], None] | None = None,
 ) -> Found | None:
     """Return the first event after which a predicate holds, None when there is none; see `bisect`."""
     engine, reader = await history.boundary(start)
@@ -99,7 +101,7 @@ async def first(
 
 
 async def first_difference(
-    ours: History, theirs: History, progress: Callable[[Step], None] | None = None
+    ours: History, theirs: History, progress: Callable[[RecordedStep], None] | None = None
 ) -> Found | None:
     """Return the first event of our log after which its state has another digest than that of another log there.
 
@@ -131,12 +133,12 @@ async def first_difference(
                 progress(mine[0])
 
 
-def _found(engine: Engine, step: Step, seq: int, event: AnyEvent | None) -> Found:
+def _found(engine: Engine, step: RecordedStep, seq: int, event: AnyEvent | None) -> Found:
     rows = around(engine.state, [event] if event is not None else [])
     return Found(seq=seq, frame=step.head.frame, time=step.time, event=event, around=rows)
 
 
-async def _events(history: History) -> AsyncIterator[tuple[Step, AnyEvent]]:
+async def _events(history: History) -> AsyncIterator[tuple[RecordedStep, AnyEvent]]:
     async with aclosing(history.steps()) as steps:  # type: ignore[type-var]
         async for step in steps:
             for event in step.events:

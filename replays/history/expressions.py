@@ -5,7 +5,7 @@
     queue root.a usage.vcore > max.vcore          usage, pending, preempting, guaranteed, max (of a resource), pending_asks
     node n1 free.memory < 4Gi                     capacity, used, free (of a resource), allocations
     ask t1 waits | failed | reserved | gone       application, node, queue and timer: exists | gone
-    allocation t1 runs | told | gone              also: node n1 unschedulable, queue root.a draining
+    allocation t1 runs | leaving | gone              also: node n1 unschedulable, queue root.a draining
     asks > 100                                    queues, nodes, apps, asks, allocations, timers, preemptions
     event PreemptionDecided                       an event of this type
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Predicate = Callable[["State", v.AnyEvent], bool]
 """Whether something holds after an event."""
 
-Amount = Callable[["State"], "int | None"]
+AmountOf = Callable[["State"], "int | None"]
 """A number in a state; None where it is not set, or what it belongs to is not there."""
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
@@ -61,8 +61,8 @@ _THERE = {"ask": "waits", "allocation": "runs"}
 _STATES: dict[tuple[str, str], Callable[[State, str], bool]] = {
     ("ask", "failed"): lambda state, name: name in state.asks and bool(state.asks[name].failed),
     ("ask", "reserved"): lambda state, name: name in state.reservations,
-    ("allocation", "told"): lambda state, name: (
-        name in state.allocations and state.allocations[name].told > 0
+    ("allocation", "leaving"): lambda state, name: (
+        name in state.allocations and state.allocations[name].eviction_requested > 0
     ),
     ("node", "unschedulable"): lambda state, name: (
         name in state.nodes and not state.nodes[name].schedulable
@@ -174,7 +174,7 @@ class _Gone:
         return self._seen and not there
 
 
-def _compared(left: Amount, sign: str, right: Amount) -> Predicate:
+def _compared(left: AmountOf, sign: str, right: AmountOf) -> Predicate:
     compare = _COMPARE.get(sign)
     if compare is None:
         message = f"expression: found {sign!r}, expected one of {' '.join(_COMPARE)}"
@@ -187,7 +187,7 @@ def _compared(left: Amount, sign: str, right: Amount) -> Predicate:
     return holds
 
 
-def _number(text: str) -> Amount:
+def _number(text: str) -> AmountOf:
     if not text.isascii() or not text.isdigit():
         message = f"expression: found {text!r}, expected a whole number"
         raise ExpressionInvalid(message)
@@ -195,7 +195,7 @@ def _number(text: str) -> Amount:
     return lambda _: number
 
 
-def _right(kind: str, name: str, left: str, text: str) -> Amount:
+def _right(kind: str, name: str, left: str, text: str) -> AmountOf:
     """Return what an amount is compared with: a number in the unit of its resource, or another amount of the same thing."""
     if not text[:1].isdigit():
         return _amount(kind, name, text)
@@ -209,7 +209,7 @@ def _right(kind: str, name: str, left: str, text: str) -> Amount:
     return lambda _: amount
 
 
-def _amount(kind: str, name: str, word: str) -> Amount:
+def _amount(kind: str, name: str, word: str) -> AmountOf:
     """Return an amount of a queue or node, by its name and resource (``usage.vcore``)."""
     field, _, resource = word.partition(".")
     if kind == "queue":

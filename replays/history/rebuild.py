@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.errors import PositionLost
 from events.streams.reading import resume
 from evsched.core.engine import Engine
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evsched.snapshots.store import SnapshotStore
 
 
-def apply_step(engine: Engine, step: Step, until_seq: int | None = None) -> None:
+def apply_step(engine: Engine, step: RecordedStep, until_seq: int | None = None) -> None:
     """Apply the events of a step, those after ``until_seq`` not; compare the digests it carries.
 
     Where no event is applied, no time passes either.
@@ -44,7 +44,7 @@ def apply_step(engine: Engine, step: Step, until_seq: int | None = None) -> None
         engine.state.time = step.time
 
 
-def _is_later(step: Step, seq: int | None, time: int | None) -> bool:
+def _is_later(step: RecordedStep, seq: int | None, time: int | None) -> bool:
     """Tell whether a step ends after a ``seq`` or a time; None: no bound."""
     return (time is not None and step.time > time) or (
         seq is not None and step.head.next_seq - 1 > seq
@@ -101,7 +101,7 @@ class History:
 
     async def steps(
         self, reader: ChainReader | None = None, until: Moment = END
-    ) -> AsyncIterator[Step]:
+    ) -> AsyncIterator[RecordedStep]:
         """Yield the steps behind a reader (all of them for a new one), up to the end of the log as it is now.
 
         Records are decoded one by one, so that all steps before a damaged record come out, and none

@@ -109,7 +109,7 @@ class AllocationRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         node: None: admitted by quota alone.
-        told: When its eviction was requested; None: it was not.
+        eviction_requested: When its eviction was requested; None: it was not.
         victim_of: The ask for which it is evicted.
         quota_of: The queue for whose quota it is evicted.
     """
@@ -122,7 +122,7 @@ class AllocationRow(Struct, frozen=True, kw_only=True):
     priority: int
     created: int
     bound: int
-    told: int | None
+    eviction_requested: int | None
     victim_of: str
     quota_of: str
 
@@ -170,7 +170,7 @@ AMOUNTS = frozenset({
 })  # fmt: skip
 """Fields that hold amounts by resource name."""
 
-TIMES = frozenset({"created", "bound", "told", "due", "paused_until"})
+TIMES = frozenset({"created", "bound", "eviction_requested", "due", "paused_until"})
 """Fields that hold a time."""
 
 

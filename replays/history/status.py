@@ -22,7 +22,7 @@ from replays.history.rows import ByResource, QueueRow
 from replays.history.views import queues
 
 if TYPE_CHECKING:
-    from events.chain import Step
+    from events.chain import RecordedStep
     from events.streams.protocols import Heartbeat
     from replays.history.rebuild import History
 
@@ -154,7 +154,7 @@ async def status(history: History, question: StatusQuestion) -> StatusAnswer:
     return _answer(engine, reader, beat, question.inbox_end, list(unhelpful.values()))
 
 
-def _note(unhelpful: dict[str, Unhelpful], step: Step) -> None:
+def _note(unhelpful: dict[str, Unhelpful], step: RecordedStep) -> None:
     """Keep the enforcement of each queue that preempted nobody, as long as it is the last one."""
     for event in step.events:
         if not isinstance(

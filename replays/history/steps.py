@@ -16,7 +16,7 @@ from evsched.core import snapshot
 from evsched.core.engine import Engine
 
 if TYPE_CHECKING:
-    from events.chain import Step
+    from events.chain import RecordedStep
 
 INPUTS = frozenset(v.AnyInput.__args__)
 """Event types that began as proposals, unless they have a cause."""
@@ -43,12 +43,12 @@ def proposal_of(event: v.AnyEvent) -> v.Proposal:
     return v.Proposal(input=replace(event, seq=0))  # type: ignore[arg-type]
 
 
-def proposals_of(step: Step) -> list[v.Proposal]:
+def proposals_of(step: RecordedStep) -> list[v.Proposal]:
     """Return the proposals of a step, in their order."""
     return [proposal_of(event) for event in step.events if is_proposed(event)]
 
 
-def retake(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...]:
+def retake(engine: Engine, step: RecordedStep) -> tuple[v.AnyEvent, ...]:
     """Take a recorded step again, deciding anew, and return what comes out of it now."""
     noted = note(engine, step)
     if noted is not None:
@@ -56,7 +56,7 @@ def retake(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...]:
     return engine.step(step.time, proposals_of(step), decide=step.decided)
 
 
-def note(engine: Engine, step: Step) -> tuple[v.AnyEvent, ...] | None:
+def note(engine: Engine, step: RecordedStep) -> tuple[v.AnyEvent, ...] | None:
     """Take again a step in which nothing is decided; None for any other step.
 
     It begins a term, attaches another inbox, or sets aside what its leader failed at: facts, like inputs.

@@ -119,7 +119,7 @@ def allocations(state: State) -> list[AllocationRow]:
         AllocationRow(
             allocation=one.id, queue=one.queue, application=one.application, node=one.node,
             resources=state.types.shapes[one.shape].resources, priority=one.priority, created=one.created,
-            bound=one.bound, told=one.told or None, victim_of=one.victim_of, quota_of=one.quota_of,
+            bound=one.bound, eviction_requested=one.eviction_requested or None, victim_of=one.victim_of, quota_of=one.quota_of,
         )
         for _, one in sorted(state.allocations.items())
     ]  # fmt: skip

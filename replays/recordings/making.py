@@ -16,7 +16,7 @@ from evsched.config.document import read_value
 from replays.history.sealing import Sealer
 from replays.recordings import INDEX, Recording
 from replays.scenarios.decisions import is_decision
-from replays.scenarios.scenario import Scenario, Step, read_scenario
+from replays.scenarios.scenario import Scenario, ScenarioStep, read_scenario
 from replays.scenarios.simulate import Simulation
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Recorded(Simulation):
         if inputs:
             super()._happen(inputs)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: ScenarioStep) -> None:
         if step.cycle is not msgspec.UNSET:
             return
         super()._take(step)

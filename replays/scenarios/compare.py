@@ -20,11 +20,11 @@ from replays.scenarios.scenario import (
     VictimExpected,
 )
 
-Document = Mapping[str, Any]
+ScenarioDocument = Mapping[str, Any]
 """What `replays.scenarios.simulate` returns for a scenario."""
 
 
-def differences(wanted: Expectation | Observation, document: Document) -> list[str]:
+def differences(wanted: Expectation | Observation, document: ScenarioDocument) -> list[str]:
     """Return a sentence for each difference between an expectation and a simulation's document; none: it holds.
 
     With ``any_of``, the differences from its first alternative are returned when none of them
@@ -35,7 +35,7 @@ def differences(wanted: Expectation | Observation, document: Document) -> list[s
         tries = [differences(alternative, document) for alternative in wanted.any_of]
         if [] not in tries:
             found += tries[0]
-    decisions: Sequence[Document] = document["decisions"]
+    decisions: Sequence[ScenarioDocument] = document["decisions"]
     if wanted.preemptions is not None:
         found += _preemptions(wanted.preemptions, decisions)
     if wanted.quota is not None:
@@ -47,8 +47,10 @@ def differences(wanted: Expectation | Observation, document: Document) -> list[s
     return found
 
 
-def _preemptions(wanted: Iterable[PreemptionExpected], decisions: Iterable[Document]) -> list[str]:
-    first: dict[str, Document] = {}
+def _preemptions(
+    wanted: Iterable[PreemptionExpected], decisions: Iterable[ScenarioDocument]
+) -> list[str]:
+    first: dict[str, ScenarioDocument] = {}
     for decision in decisions:
         if decision["type"] == "PreemptionDecided" and decision["victims"]:
             first.setdefault(decision["ask"], decision)
@@ -63,7 +65,7 @@ def _preemptions(wanted: Iterable[PreemptionExpected], decisions: Iterable[Docum
     return found
 
 
-def _plan(wanted: PreemptionExpected, decision: Document) -> list[str]:
+def _plan(wanted: PreemptionExpected, decision: ScenarioDocument) -> list[str]:
     """Compare one ask's victims, its node and their reasons."""
     reasons = {victim["id"]: victim["reason"] for victim in decision.get("victims", ())}
     ids = {_id(victim) for victim in wanted.victims}
@@ -82,7 +84,7 @@ def _plan(wanted: PreemptionExpected, decision: Document) -> list[str]:
     ]
 
 
-def _quota(wanted: Iterable[QuotaExpected], decisions: Iterable[Document]) -> list[str]:
+def _quota(wanted: Iterable[QuotaExpected], decisions: Iterable[ScenarioDocument]) -> list[str]:
     victims: dict[str, set[str]] = {}
     for decision in decisions:
         if decision["type"] == "QuotaPreemptionDecided":
@@ -97,8 +99,8 @@ def _quota(wanted: Iterable[QuotaExpected], decisions: Iterable[Document]) -> li
     ]
 
 
-def _bound(wanted: Iterable[BoundExpected], decisions: Iterable[Document]) -> list[str]:
-    first: dict[str, Document] = {}
+def _bound(wanted: Iterable[BoundExpected], decisions: Iterable[ScenarioDocument]) -> list[str]:
+    first: dict[str, ScenarioDocument] = {}
     for decision in decisions:
         if decision["type"] == "AllocationBound":
             first.setdefault(decision["ask"], decision)
@@ -123,7 +125,7 @@ def _bound(wanted: Iterable[BoundExpected], decisions: Iterable[Document]) -> li
     return found + [f"ask {ask}: bound, expected to wait" for ask in first]
 
 
-def _order(wanted: Iterable[Sequence[str]], decisions: Sequence[Document]) -> list[str]:
+def _order(wanted: Iterable[Sequence[str]], decisions: Sequence[ScenarioDocument]) -> list[str]:
     """Compare orders: those of the scheduling cycles where there are any, else of the first decision about each ask."""
     lists = [
         order
@@ -149,5 +151,5 @@ def _id(victim: VictimExpected | str) -> str:
     return victim if isinstance(victim, str) else victim.id
 
 
-def _ids(victims: Iterable[Document]) -> list[str]:
+def _ids(victims: Iterable[ScenarioDocument]) -> list[str]:
     return sorted(victim["id"] for victim in victims)

@@ -62,7 +62,7 @@ def search_all(step: Step) -> list[list[str]]:
     order, tried = [], []
     for ask in list(state.asks.values()):
         parts = parts_of(state, ask)
-        if parts is None or ask.id in state.tried or ask.id in state.preemptions:
+        if parts is None or ask.id in state.unschedulable_since or ask.id in state.preemptions:
             continue
         order.append([ask.id])
         if not search_one(step, ask, parts):

@@ -32,7 +32,9 @@ SUFFIXES = (".json", ".yaml", ".yml", ".json.gz")
 """How the names of scenario files end."""
 
 _FAR = 10**12
-Seconds = Annotated[int, Meta(ge=-_FAR, le=_FAR)] | Annotated[float, Meta(ge=-_FAR, le=_FAR)]
+ScenarioSeconds = (
+    Annotated[int, Meta(ge=-_FAR, le=_FAR)] | Annotated[float, Meta(ge=-_FAR, le=_FAR)]
+)
 
 
 class ScenarioError(ValueError):
@@ -102,7 +104,7 @@ class Item(Closed, frozen=True, kw_only=True):
     allow_preemption: bool = True
     originator: bool = False
     required_node: Name | None = None
-    created: Seconds = 0
+    created: ScenarioSeconds = 0
     uid: Name | None = None
     flavors: dict[str, str] | None = None
     podsets: tuple[PodSet, ...] = ()
@@ -112,7 +114,7 @@ class RunningItem(Item, frozen=True, kw_only=True):
     """An allocation that exists at second 0."""
 
     node: Name | None = None
-    admitted: Seconds | None = None
+    admitted: ScenarioSeconds | None = None
     preempting: bool = False
     evicted: bool = False
 
@@ -153,7 +155,7 @@ class Evictions(Closed, frozen=True, kw_only=True):
         return _duration(self.confirm_after)
 
 
-class Step(Closed, frozen=True, kw_only=True):
+class ScenarioStep(Closed, frozen=True, kw_only=True):
     """One thing that happens; exactly one key is set."""
 
     advance: str | UnsetType = UNSET
@@ -252,7 +254,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     pending: tuple[PendingItem, ...] = ()
     reserved: tuple[Reservation, ...] = ()
     evictions: Literal["hold"] | Evictions = "hold"
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScenarioStep, ...] = ()
     start: str = DEFAULT_START
     expect: Expectation | None = None
     observed: Observation | None = None

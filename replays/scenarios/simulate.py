@@ -34,10 +34,10 @@ from evsched.core.duration import parse_duration_ms
 from evsched.core.engine import Engine
 from evsched.core.registry import FAMILIES
 from evsched.core.rules import FIRST, NEWEST
-from evsched.core.step import Step as CoreStep
+from evsched.core.step import Step
 from replays.scenarios.decisions import decision_document, is_decision, seconds
 from replays.scenarios.kueue import OrderedKueue
-from replays.scenarios.scenario import Scenario, Step
+from replays.scenarios.scenario import Scenario, ScenarioStep
 from replays.scenarios.staging import Staging
 
 MAX_STEPS_AT_ONE_INSTANT = 10_000
@@ -88,7 +88,7 @@ class Simulation:
 
     # --------------------------------------------------------------------------------- what happens
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: ScenarioStep) -> None:
         """Do what one step of the file says."""
         scenario = self.scenario
         if step.advance is not UNSET:
@@ -125,7 +125,7 @@ class Simulation:
         engine.families = {**FAMILIES, "kueue": self._kueue}
         return engine
 
-    def _by_hand(self, decide: Callable[[CoreStep], None]) -> None:
+    def _by_hand(self, decide: Callable[[Step], None]) -> None:
         """Take a step of which a scenario says itself what it decides."""
         step = self.engine.begin(self.now)
         decide(step)
@@ -176,7 +176,7 @@ class Simulation:
                 yield victim
 
     def _told(self, victim: str, time: int) -> None:
-        """Note that a victim was told to go; the first time counts."""
+        """Note that a victim is being evicted; the first time counts."""
         if self._confirm_after is not None and victim not in self._leaving:
             self._leaving[victim] = time + self._confirm_after
             heappush(self._exits, (time + self._confirm_after, victim))

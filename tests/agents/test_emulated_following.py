@@ -4,7 +4,7 @@ import asyncio
 
 from events.chain import ChainReader
 from events.streams import Leadership, open_streams
-from events.streams.leadership import Surroundings
+from events.streams.leadership import Environment
 from events.vocabulary import (
     AllocationReleased,
     ApplicationSubmitted,
@@ -34,7 +34,7 @@ class Cluster:
         async def pause(lost):
             await asyncio.sleep(0)
 
-        world = Surroundings(now=lambda: self.now, new_id=lambda: f"id-{id(self)}", pause=pause)
+        world = Environment(now=lambda: self.now, new_id=lambda: f"id-{id(self)}", pause=pause)
         self.leadership = await Leadership.acquire(
             self.streams.log, ChainReader(), self.apply, world
         )

@@ -137,7 +137,7 @@ def test_a_window_and_a_moment_narrow_an_answer(url, capsys):
     assert documents(capsys)[0]["usage"] == {"vcore": 8000}
     assert run(["audit", "life-of", "--of", "test-4", "--json"]) == 0
     life = documents(capsys)
-    assert [row["what"] for row in life] == ["waiting", "running", "told to go"]
+    assert [row["what"] for row in life] == ["waiting", "running", "leaving"]
     assert (life[2]["from_time"], life[2]["detail"], life[2]["outcome"]) == (
         START + 7000,
         "prod-1",

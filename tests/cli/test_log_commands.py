@@ -15,7 +15,7 @@ import pytest
 from benchmarks.openb import COMMAND
 from events.chain import ChainReader
 from events.streams import Leadership, open_streams
-from events.streams.leadership import Surroundings
+from events.streams.leadership import Environment
 from evsched.cli import main
 from evsched.cli.logs import Where, data_directory
 from evsched.cli.main import run
@@ -62,7 +62,7 @@ def lead(url):
         async def pause(lost):
             await asyncio.sleep(0)
 
-        world = Surroundings(now=lambda: 1_000_000, new_id=lambda: os.urandom(8).hex(), pause=pause)
+        world = Environment(now=lambda: 1_000_000, new_id=lambda: os.urandom(8).hex(), pause=pause)
         async with open_streams(url) as streams:
             leadership = await Leadership.acquire(streams.log, ChainReader(), apply, world)
             proposals = await streams.inbox.read(leadership.head.inbox_next)

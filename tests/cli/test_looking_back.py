@@ -110,7 +110,7 @@ def test_diff_shows_what_came_went_and_changed(log, capsys):
     assert run(["diff", "17", "21", "--json", "--log", log]) == 0
     changes = {(one["kind"], one["key"]): one for one in documents(capsys)}
     assert changes["asks", "prod-1"]["what"] == "came"
-    assert changes["allocations", "test-4"]["fields"]["told"] == [None, START + 7000]
+    assert changes["allocations", "test-4"]["fields"]["eviction_requested"] == [None, START + 7000]
     assert changes["queues", "root.test"]["fields"]["preempting"] == [{}, {"vcore": 2000}]
     assert run(["diff", "-20s", "-1s", "--only", "config", "--log", log]) == 0
     assert "root.queues[test].maximum.vcore" in capsys.readouterr().out
@@ -121,7 +121,7 @@ def test_bisect_finds_the_first_event_and_shows_what_was_around_it(log, forged, 
     assert run(["bisect", "queue root.test usage.vcore > max.vcore", "--log", log]) == 0
     out = capsys.readouterr().out
     assert "event 27" in out
-    assert run(["bisect", "allocation", "test-4", "told", "--json", "--log", log]) == 0
+    assert run(["bisect", "allocation", "test-4", "leaving", "--json", "--log", log]) == 0
     assert documents(capsys)[0]["event"]["type"] == "PreemptionDecided"
     assert run(["bisect", "ask nobody gone", "--log", log]) == 1
     assert run(["bisect", "ask nobody", "--log", log]) == 2
@@ -144,7 +144,7 @@ def test_everything_works_on_kafka_too(
     assert "no difference" in capsys.readouterr().out
     assert run(["at", "-16s", "queues", "--json", "--queue", "root.test", "--log", url]) == 0
     assert documents(capsys)[0]["usage"] == {"vcore": 8000}
-    assert run(["bisect", "allocation", "test-4", "told", "--json", "--log", url]) == 0
+    assert run(["bisect", "allocation", "test-4", "leaving", "--json", "--log", url]) == 0
     assert documents(capsys)[0]["seq"] == 21
     assert run(["bisect", f"digest != {path}", "--log", url]) == 1
     assert run(["project", "rebuild", "--log", url]) == 0

@@ -19,7 +19,7 @@ from events.configuration import (
     ResourceGroupSpec,
     YunikornSpec,
 )
-from evsched.config.difference import Above, Changed, HeldUp, TimerChange, describe
+from evsched.config.difference import Above, ChangedField, HeldUp, TimerChange, describe
 from evsched.core.engine import Engine
 from tests.core.histories import configurations, first_step, histories
 from tests.core.quota_clusters import START, Cluster, partition, pod, pods, queue
@@ -45,16 +45,20 @@ def test_queues_that_come_go_and_change():
     found = describe(old, new)
     assert (found.added, found.removed) == (("queue root.c",), ("queue root.b",))
     assert found.changed == (
-        Changed(
+        ChangedField(
             subject="partition default",
             field="preemption.quota.preemption.miss",
             before="100%",
             after="10%",
         ),
-        Changed(subject="queue root.a", field="resources.max.memory", before=None, after="1G"),
-        Changed(subject="queue root.a", field="resources.max.vcore", before="2", after="1500m"),
-        Changed(subject="queue root.a", field="submitacl", before=None, after="ann"),
-        Changed(subject="queue root.a", field="properties.priority.offset", before="1", after=None),
+        ChangedField(subject="queue root.a", field="resources.max.memory", before=None, after="1G"),
+        ChangedField(
+            subject="queue root.a", field="resources.max.vcore", before="2", after="1500m"
+        ),
+        ChangedField(subject="queue root.a", field="submitacl", before=None, after="ann"),
+        ChangedField(
+            subject="queue root.a", field="properties.priority.offset", before="1", after=None
+        ),
     )
     assert [*found.sentences()] == [
         "queue root.c: added",
@@ -204,8 +208,10 @@ def test_kueue_manifests():
     engine.step(START, [v.Proposal(input=running), v.Proposal(input=asking)], decide=False)
     found = describe(None, kueue(4000, strict_fifo=True), engine.state)
     assert found.changed == (
-        Changed(subject="ClusterQueue team", field="strict_fifo", before="false", after="true"),
-        Changed(
+        ChangedField(
+            subject="ClusterQueue team", field="strict_fifo", before="false", after="true"
+        ),
+        ChangedField(
             subject="ClusterQueue team",
             field="quota default/cpu.nominalQuota",
             before="9",

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events.bounds import MAX_DEPTH, MAX_DOCUMENT
-from evsched.config.document import Node, from_object, parse_yaml
+from evsched.config.document import ParsedNode, from_object, parse_yaml
 from evsched.config.errors import ConfigurationError
 
 
-def plain(node: Node):
+def plain(node: ParsedNode):
     """Return a tree as Python values, scalars as their kind and text."""
     match node.kind:
         case "mapping":

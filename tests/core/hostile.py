@@ -251,7 +251,7 @@ class Hostile:
         if roll < 0.90:
             return v.ApplicationRemoved(application=self.among(state.applications))
         if roll < 0.92:
-            told = {one: None for one, it in state.allocations.items() if it.told}
+            told = {one: None for one, it in state.allocations.items() if it.eviction_requested}
             return v.EvictionRefused(allocation=self.among(told))
         if roll < 0.94:
             return v.ReservationRestored(
@@ -378,7 +378,7 @@ class Hostile:
 
     def exit(self, state: State) -> v.AnyInput:
         """Return the end of a task, of a victim more often than not."""
-        told = [one.id for one in state.allocations.values() if one.told]
+        told = [one.id for one in state.allocations.values() if one.eviction_requested]
         if told and self.dice.random() < 0.7:
             return v.AllocationReleased(allocation=self.dice.choice(told), reason="preempted")
         if self.dice.random() < 0.6 or not state.allocations:

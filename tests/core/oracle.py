@@ -70,7 +70,7 @@ class World:
         gone, total = set(without), {}
         for allocation in self.allocations.values():
             if (
-                not allocation.told
+                not allocation.eviction_requested
                 and allocation.id not in gone
                 and queue in self.path(allocation.queue)
             ):
@@ -136,8 +136,8 @@ class World:
             if self.settings[one].preemption_policy == "fence" and self.parent[one]
         ]
         fence = fences[0] if fences else None
-        if victim.told:
-            return "told"
+        if victim.eviction_requested:
+            return "leaving"
         if victim.required_node is not None:
             return "required-node"
         if victim.queue == ask.queue:
@@ -189,7 +189,7 @@ class World:
         gone = {victim.id for victim in victims}
         room = dict(self.nodes[node][0])
         for allocation in self.allocations.values():
-            going = allocation.told and told_go
+            going = allocation.eviction_requested and told_go
             if allocation.node == node and not going and allocation.id not in gone:
                 for name, amount in self.holds(allocation).items():
                     room[name] = room.get(name, 0) - amount
@@ -280,8 +280,8 @@ class World:
 
     def spared_required(self, ask, victim) -> str | None:
         """Return the rule that spares a victim from an ask that may run on this node only."""
-        if victim.told:
-            return "told"
+        if victim.eviction_requested:
+            return "leaving"
         if victim.required_node is not None:
             return "required-node"
         if not self.holds(victim).keys() & self.holds(ask).keys():

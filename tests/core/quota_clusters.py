@@ -120,7 +120,7 @@ def used(state, where, kind, without):
     return sum(
         dict(state.types.shapes[one.shape].pairs).get(kind, 0)
         for one in state.allocations.values()
-        if not one.told
+        if not one.eviction_requested
         and one.id not in without
         and (one.queue == where.path or one.queue.startswith(where.path + "."))
     )
@@ -158,7 +158,9 @@ def unmet(state, where, target, names):
 
 def judge(state, where, target, names):
     """Assert that these victims are lawful, that none of them goes in vain, and that nobody else could lawfully help."""
-    eligible = [one.id for one in below(where) if one.required_node is None and not one.told]
+    eligible = [
+        one.id for one in below(where) if one.required_node is None and not one.eviction_requested
+    ]
     left = unmet(state, where, target, names)
     assert len(names) == len(set(names))
     assert {*names} <= {*eligible}

@@ -160,7 +160,7 @@ def disturb(draw: Random, engine: Engine) -> v.AnyEvent | None:
     ]
     if waiting and state.nodes and draw.random() < 0.4:
         node = draw.choice(list(state.nodes.values()))
-        staying = [one for one in node.allocations.values() if not one.told]
+        staying = [one for one in node.allocations.values() if not one.eviction_requested]
         return decided(engine, draw.choice(waiting), node.name, *staying[: draw.randrange(3)])
     if draw.random() < 0.1:
         path = draw.choice(("root.dynamic", "root.p.q.dynamic"))
@@ -214,7 +214,7 @@ def test_binds_what_the_naive_one_binds_in_the_same_order(seed):
         engine.step(START, start, decide=False)
     time = START
     for _ in range(12):
-        time += draw.choice((0, 0, 1, 1000, 2000))  # in all too little for victims to be told again
+        time += draw.choice((0, 0, 1, 1000, 2000))  # too little for a second eviction request
         event = disturb(draw, plain)
         if event is not None:
             for engine in (clever, plain):
@@ -369,7 +369,7 @@ def test_room_that_is_reserved_goes_to_nobody_else():
 
 
 def test_an_ask_in_flight_is_not_bound_elsewhere_while_its_victims_leave():
-    """Its victims have been told to go for it; only when they are gone and the node will not do is it bound elsewhere."""
+    """Its victims are being evicted for it; only when they are gone and the node will not do is it bound elsewhere."""
     engine = cluster(QueueSpec(name="a"), QueueSpec(name="b"), vcore=4)
     engine.step(START, [ask("victim", vcore=3)])
     engine.step(START, [ask("asker", "root.b", vcore=4)])

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from replays.scenarios.compare import differences
-from replays.scenarios.scenario import Scenario, Step, read_scenario, seconds_to_ms
+from replays.scenarios.scenario import Scenario, ScenarioStep, read_scenario, seconds_to_ms
 from replays.scenarios.simulate import Simulation
 from tests.core import peer
 
@@ -72,7 +72,7 @@ def test_the_files_need_no_more_of_the_rule(shared_cases: Path, name: str):
     """Every ask is old enough to reserve and nothing but time happens, so `peer` may leave out both ends of a reservation."""
     scenario = read(shared_cases, name)
     assert all(seconds_to_ms(item.created) < -RESERVATION_DELAY_MS for item in scenario.pending)
-    assert scenario.steps == (Step(advance="1s"),)
+    assert scenario.steps == (ScenarioStep(advance="1s"),)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -162,7 +162,7 @@ def arriving(scenario: Scenario, first: set[str]) -> Scenario:
     """Return a scenario in which these asks are decided before the others come in."""
     rest = tuple(item for item in scenario.pending if item.id not in first)
     early = tuple(item for item in scenario.pending if item.id in first)
-    return replace(scenario, pending=early, steps=(Step(submit=rest), *scenario.steps))
+    return replace(scenario, pending=early, steps=(ScenarioStep(submit=rest), *scenario.steps))
 
 
 def test_429_comes_out_too_if_p7_was_bound_before_p13_came(shared_cases: Path):

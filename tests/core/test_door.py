@@ -16,7 +16,7 @@ from events.bounds import (
     MAX_TALLIES,
     SUM_LIMIT,
 )
-from events.chain import START, ChainReader, Step, cut_into_frames
+from events.chain import START, ChainReader, RecordedStep, cut_into_frames
 from events.cloudevents import InboxRecord, proposals, read_proposal
 from events.configuration import (
     ClusterQueueSpec,
@@ -55,7 +55,7 @@ def refusal(events: tuple[v.AnyEvent, ...]) -> str:
 
 def verified(events: tuple[v.AnyEvent, ...]) -> None:
     """Hold one first step, as the log would hold it, against deciding it again."""
-    reader, steps = ChainReader(), list[Step]()
+    reader, steps = ChainReader(), list[RecordedStep]()
     fence = Engine().lead(NOW, 1, "me")
     engine = Engine()
     for number, part in enumerate((fence, events)):

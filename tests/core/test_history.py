@@ -27,7 +27,7 @@ def naive_sums(state: State) -> dict[str, tuple[dict[str, int], ...]]:
 
     for allocation in state.allocations.values():
         count(allocation.queue, 0, allocation.shape)
-        if allocation.told:
+        if allocation.eviction_requested:
             count(allocation.queue, 2, allocation.shape)
     for ask in state.asks.values():
         count(ask.queue, 1, ask.shape)

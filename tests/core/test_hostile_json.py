@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events import vocabulary as v
-from events.chain import ChainReader, Head, Step, cut_into_frames
+from events.chain import ChainReader, Head, RecordedStep, cut_into_frames
 from events.cloudevents import read_proposal
 from evsched.core import snapshot
 from evsched.core.engine import Engine
@@ -36,7 +36,7 @@ class World:
     def __init__(self) -> None:
         """Begin a term."""
         self.engine, self.reader = Engine(), ChainReader()
-        self.steps: list[Step] = []
+        self.steps: list[RecordedStep] = []
         self.time = START
         self.append(self.engine.lead(START, 1, "me"), Head(log_id="log", term=1, leader="me"))
 

@@ -1,4 +1,4 @@
-"""The laws of preemption as a table: one cluster a row, and who may be told to go there."""
+"""The laws of preemption as a table: one cluster a row, and who may be being evicted there."""
 
 from __future__ import annotations
 

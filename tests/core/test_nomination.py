@@ -97,7 +97,7 @@ def test_a_nomination_ends_with_the_grace():
     live = cluster()
     run_until(live, 1_500)
     (timer,) = [one for name, one in live.state.timers.armed.items() if name.startswith("nom")]
-    assert timer.due == live.state.allocations["big"].told + GRACE
+    assert timer.due == live.state.allocations["big"].eviction_requested + GRACE
     events = run_until(live, 45_000)
     (withdrawn,) = decided(events, v.PreemptionWithdrawn)
     assert withdrawn.ask == timer.subject
@@ -212,7 +212,7 @@ def test_no_ask_with_a_lawful_plan_waits_longer_than_the_grace(nodes, wants, lea
     for second in range(1, 100, 7):
         events = run_until(live, second * 1000)
         state = live.state
-        going = [one.id for one in state.allocations.values() if one.told]
+        going = [one.id for one in state.allocations.values() if one.eviction_requested]
         if leave and going and leave.pop() % 2:
             events += step(live, second * 1000, ends(going[0]))
         for one in decided(events, v.AskNominated, v.PreemptionFailed):
@@ -226,7 +226,11 @@ def test_no_ask_with_a_lawful_plan_waits_longer_than_the_grace(nodes, wants, lea
 def check_promises(state: State) -> None:
     """Hold what waits, and what was promised, against the state."""
     for one in state.asks.values():
-        if one.id not in state.preemptions and one.id in state.tried and not state.changed:
+        if (
+            one.id not in state.preemptions
+            and one.id in state.unschedulable_since
+            and not state.retry_needed
+        ):
             plan = find_plan(state, named("default", state.rules), one)
             assert isinstance(plan, Failure)
             assert plan.code != GOING or state.time < one.patient_until <= state.time + GRACE
@@ -235,6 +239,10 @@ def check_promises(state: State) -> None:
             assert timer.subject in state.preemptions
             assert timer.due <= state.preemptions[timer.subject].decided + GRACE
     for place in state.nodes.values():
-        given = sum(state.types.shapes[one.shape].pairs[0][1] for one in place.allocations.values() if one.told)  # fmt: skip
+        given = sum(
+            state.types.shapes[one.shape].pairs[0][1]
+            for one in place.allocations.values()
+            if one.eviction_requested
+        )
         promised = sum(shape.pairs[0][1] for shape in place.reserved.values())
         assert promised <= place.free(0) + given

@@ -170,7 +170,7 @@ def test_the_order_of_victims(first, second):
 
 
 def test_daemonsets_and_those_that_leave_are_spared():
-    """A task that is bound to its node stays; one that was told to go counts as gone and is not told again."""
+    """A task that is bound to its node stays; one that is being evicted counts as gone and is not asked again."""
     cluster = Cluster(
         partition(queue("a")),
         pod("daemon", "root.a", {"vcore": 1}, required_node="n"),
@@ -337,7 +337,7 @@ def test_plans_are_lawful_minimal_and_leave_nobody_who_could_help(found):
     }
     codes = {passed.allocation: passed.code for passed in quota_plan.passed_over(state, plan)}
     assert {*codes} == {one.id for one in below(where)} - {*names}
-    assert all(codes[one.id] == "leaving" for one in below(where) if one.told)
+    assert all(codes[one.id] == "leaving" for one in below(where) if one.eviction_requested)
 
 
 @given(clusters())

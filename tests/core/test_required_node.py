@@ -117,7 +117,7 @@ def test_reservations_of_others_make_way():
     )
     assert "other" not in cluster.state.reservations
     assert cluster.state.allocations["ds"].node == "n1"
-    assert not cluster.state.allocations["r1"].told
+    assert not cluster.state.allocations["r1"].eviction_requested
 
 
 def test_an_ask_in_flight_loses_its_node_only_when_nothing_else_helps():

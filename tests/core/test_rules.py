@@ -205,9 +205,9 @@ def test_a_digest_of_an_unknown_record_is_counted_and_not_compared() -> None:
 def test_adoption_tries_again_what_was_tried_in_vain() -> None:
     """Newer rules may have a plan where the former had none, so nothing waits for another change first."""
     engine = Engine()
-    assert not engine.state.changed
+    assert not engine.state.retry_needed
     engine.step(START, [v.Proposal(input=v.RulesAdopted(rules=NEWEST))])
-    assert engine.state.changed
+    assert engine.state.retry_needed
     assert engine.state.rules is RULES[NEWEST]
 
 

@@ -324,7 +324,7 @@ def an_input(dice: Random, engine: Engine, number: int) -> list[v.AnyInput]:
         **who,
     }
     runs, waits, nodes = list(state.allocations), list(state.asks), list(state.nodes)
-    told = [one.id for one in state.allocations.values() if one.told]
+    told = [one.id for one in state.allocations.values() if one.eviction_requested]
     kind = dice.randrange(16)
     if kind < 7 or (kind == 12 and dice.random() < 0.8):
         required = dice.choice(NODES) if dice.random() < 0.1 else None

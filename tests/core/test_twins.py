@@ -31,7 +31,7 @@ def _stale_entries(patch: pytest.MonkeyPatch) -> None:
         return (
             ask is not None
             and not ask.preempted
-            and ask.id not in state.tried
+            and ask.id not in state.unschedulable_since
             and ask.application not in state.paused
             and moment[0] == preemption_eligible_at(state, ask)
         )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.chain import START, ChainReader, Sealed, Step, cut_into_frames, fence
+from events.chain import START, ChainReader, RecordedStep, Sealed, cut_into_frames, fence
 from events.errors import LogDamaged
 from events.frame import Frame, decode_frame, encode_frame, frame_hash
 from events.vocabulary import InboxAttached, LeaderStarted, NodeRegistered, NodeRemoved, NodeUpdated
@@ -23,7 +23,7 @@ class Writer:
         self._fences = 0
         self._seen = 0
 
-    def read(self) -> list[Step]:
+    def read(self) -> list[RecordedStep]:
         """Read to the end."""
         begin = self._seen
         steps = [
@@ -79,7 +79,7 @@ def a_log(steps: int = 4) -> list[bytes]:
     return log
 
 
-def read(log: list[bytes]) -> tuple[ChainReader, list[Step]]:
+def read(log: list[bytes]) -> tuple[ChainReader, list[RecordedStep]]:
     """Return a reader at the end of this log and the steps it accepted."""
     reader = ChainReader()
     steps = [reader.accept(data, position) for position, data in enumerate(log)]

@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from events import errors
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.cloudevents import InboxRecord
 from events.frame import decode_frame
 from events.streams import Leadership
@@ -61,7 +61,7 @@ async def test_following_goes_on_with_what_comes_later(place: Place) -> None:
     """A follower on another connection sees old and new steps."""
     leader = await filled(place, "a")
     other = await place.open()
-    seen: list[Step] = []
+    seen: list[RecordedStep] = []
     async with asyncio.timeout(20), aclosing(follow_steps(other.log, ChainReader())) as batches:
         async for steps in batches:
             seen.extend(steps)
@@ -126,7 +126,7 @@ async def test_many_writers_at_once_get_positions_of_their_own(place: Place) -> 
 
 async def test_the_first_leader_begins_the_log(place: Place) -> None:
     """The genesis frame draws the log_id and holds LeaderStarted with seq 1."""
-    seen: list[Step] = []
+    seen: list[RecordedStep] = []
     leader = await lead((await place.open()).log, seen)
     (step,) = seen
     assert (step.head.term, step.head.frame, step.events[0].seq) == (1, 1, 1)
@@ -219,7 +219,7 @@ async def test_an_unknown_outcome_is_resolved_by_reading(place: Place, fate: str
     with pytest.raises(errors.OutcomeUnknown):
         await write(leader, "b")
     assert not leader.alive
-    seen: list[Step] = []
+    seen: list[RecordedStep] = []
     leader = await lead(log, seen)
     assert names_in(seen) == (["a", "b"] if fate == "reply" else ["a"])
     await write(leader, "c")
@@ -230,7 +230,7 @@ async def test_an_unknown_outcome_is_resolved_by_reading(place: Place, fate: str
 async def test_a_fence_of_unknown_outcome_is_asked_for_again(place: Place, fate: str) -> None:
     """Acquiring again with the same reader goes on where it was and gives each step once."""
     log = Unreliable((await filled(place, "a")).log, fate)
-    reader, seen = ChainReader(), list[Step]()
+    reader, seen = ChainReader(), list[RecordedStep]()
     with pytest.raises(errors.OutcomeUnknown):
         await Leadership.acquire(log, reader, seen.append, world())
     leader = await Leadership.acquire(log, reader, seen.append, world())
@@ -256,7 +256,7 @@ async def test_cancelling_an_append_ends_the_term_and_the_log_tells(place: Place
     async with asyncio.timeout(20):
         while await gate.end() == before:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.01)
-    seen: list[Step] = []
+    seen: list[RecordedStep] = []
     await lead(gate, seen)
     assert names_in(seen) == ["a", "b"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from events import errors
 from events.bounds import MAX_FRAME_BYTES
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.streams import Leadership, open_log
 from events.streams.export import ExportedLog, Imported, export_log, import_log
 from events.streams.reading import resume
@@ -62,7 +62,7 @@ async def test_half_a_step_never_happened(place: Place, fate: str) -> None:
     reader = ChainReader()
     assert names_in(await steps_of(log, reader)) == ["a"]
     assert reader.unfinished
-    seen: list[Step] = []
+    seen: list[RecordedStep] = []
     leader = await lead(log, seen)
     await write(leader, "b")
     assert names_in(await steps_of(log)) == ["a", "b"]

@@ -14,7 +14,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 
 from events import errors
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.cloudevents import InboxRecord
 from events.streams import Leadership, Streams, open_streams
 from events.streams.kafka_access import KafkaAccess
@@ -297,7 +297,7 @@ async def test_a_killed_broker_loses_nothing(
 async def write_on(streams: Streams, acknowledged: list[str], count: int) -> None:
     """Write one step after the other, leading anew after every failure, as the service does."""
     while len(acknowledged) < count:
-        seen: list[Step] = []
+        seen: list[RecordedStep] = []
         try:
             leader = await Leadership.acquire(streams.log, ChainReader(), seen.append, world())
             acknowledged[:] = names_in(seen)

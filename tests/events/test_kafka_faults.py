@@ -10,7 +10,7 @@ import aiokafka.conn
 import pytest
 
 from events import errors
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.frame import encode_event
 from events.streams import EventLog, Leadership, open_streams
 from events.streams.kafka_access import KafkaAccess
@@ -45,7 +45,7 @@ async def lead_and_write(
     """Write steps until there were enough faults, leading anew after each unknown outcome; return how often that was."""
     unknown = 0
     while faulty.faults.total() < faults:
-        seen: list[Step] = []
+        seen: list[RecordedStep] = []
         try:
             leader = await Leadership.acquire(log, ChainReader(), seen.append, world())
             found = names_in(seen)

@@ -9,19 +9,19 @@ from events.chain import ChainReader
 from events.cloudevents import InboxRecord, read_proposal
 from events.errors import LogDamaged
 from events.frame import decode_event
-from events.upcasters import UPCASTERS, Document, upcast
+from events.upcasters import UPCASTERS, RawDocument, upcast
 from events.vocabulary import InputRejected, NodeRegistered
 
 OLD = {"type": "MachineAdded", "machine": "m", "cores": 4, "seq": 2, "proposal": "p"}
 NEW = NodeRegistered(node="m", capacity={"cpu": 4000}, seq=2, proposal="p")
 
 
-def first(event: Document) -> Document:
+def first(event: RawDocument) -> RawDocument:
     """Turn the first version into the second: a machine has millicores."""
     return {"type": "MachineAdded2", "machine": event["machine"], "cpu": event["cores"] * 1000}
 
 
-def second(event: Document) -> Document:
+def second(event: RawDocument) -> RawDocument:
     """Turn the second version into today's."""
     return {
         "type": "NodeRegistered",
@@ -39,7 +39,7 @@ def machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
-def frame(*events: Document) -> bytes:
+def frame(*events: RawDocument) -> bytes:
     """Return a genesis frame's bytes as an old version might have written them, with these events in a second frame."""
     head = {"log_id": "l", "term": 1, "leader": "x", "time": 0}
     return msgspec.json.encode({**head, "frame": 2, "prev": "", "events": list(events)})

@@ -5,10 +5,10 @@ import itertools
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.errors import OutcomeUnknown
 from events.streams import EventLog, Heartbeat, Leadership, Record
-from events.streams.leadership import Surroundings
+from events.streams.leadership import Environment
 from events.streams.reading import read_steps
 from events.vocabulary import AnyEvent, NodeRegistered, NodeRemoved
 from tests.events.places import Place
@@ -20,14 +20,14 @@ async def _no_pause(lost: int) -> None:
     await asyncio.sleep(0)
 
 
-def world(now: Callable[[], int] = lambda: 1_000, attempts: int = 10) -> Surroundings:
+def world(now: Callable[[], int] = lambda: 1_000, attempts: int = 10) -> Environment:
     """Return surroundings with a fixed clock and ids that count."""
-    return Surroundings(
+    return Environment(
         now=now, new_id=lambda: f"id{next(_numbers)}", pause=_no_pause, attempts=attempts
     )
 
 
-async def lead(log: EventLog, seen: list[Step] | None = None) -> Leadership:
+async def lead(log: EventLog, seen: list[RecordedStep] | None = None) -> Leadership:
     """Return a new leadership; what was read on the way goes to ``seen``."""
     steps = seen if seen is not None else []
     return await Leadership.acquire(log, ChainReader(), steps.append, world())
@@ -39,7 +39,7 @@ def nodes(leadership: Leadership, *names: str) -> tuple[AnyEvent, ...]:
     return tuple(NodeRemoved(seq=first + index, node=name) for index, name in enumerate(names))
 
 
-async def write(leadership: Leadership, *names: str, inbox_next: int = 0) -> Step:
+async def write(leadership: Leadership, *names: str, inbox_next: int = 0) -> RecordedStep:
     """Append one step and return it."""
     return await leadership.append_step(
         nodes(leadership, *names), time=leadership.stamp(2_000), decided=True, inbox_next=inbox_next
@@ -51,13 +51,13 @@ async def records_of(log: EventLog, after: int = -1) -> list[Record]:
     return [record async for batch in log.read(after) for record in batch]
 
 
-async def steps_of(log: EventLog, reader: ChainReader | None = None) -> list[Step]:
+async def steps_of(log: EventLog, reader: ChainReader | None = None) -> list[RecordedStep]:
     """Return all steps that count."""
     async with aclosing(read_steps(log, reader or ChainReader())) as batches:
         return [step async for batch in batches for step in batch]
 
 
-def names_in(steps: Sequence[Step]) -> list[str]:
+def names_in(steps: Sequence[RecordedStep]) -> list[str]:
     """Return the names of the nodes that these steps registered or removed, in order."""
     return [
         event.node

@@ -10,7 +10,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from events import vocabulary as v
-from events.chain import Head, Step
+from events.chain import Head, RecordedStep
 from events.configuration import QueueSpec, YunikornSpec
 from events.streams import open_log
 from evsched.core.engine import Engine
@@ -40,7 +40,7 @@ def steps_of(configuration, history):
         taken.append((time, engine.step(time, proposals)))
     taken = [(at, events) for at, events in taken if events]
     return [
-        Step(
+        RecordedStep(
             Head(
                 next_seq=events[-1].seq + 1,
                 time=at,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events import vocabulary as v
-from events.chain import Head, Step
+from events.chain import Head, RecordedStep
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from projections import audit, rows
@@ -60,7 +60,7 @@ def path(tmp_path_factory):
         v.AskSubmitted(ask="prod-1", application="b", queue="root.prod", resources={"vcore": 2000}),
     )
     step(START + 6000, v.AskWithdrawn(ask="nobody"))
-    for victim in [a.id for a in engine.state.allocations.values() if a.told]:
+    for victim in [a.id for a in engine.state.allocations.values() if a.eviction_requested]:
         step(START + 6100, v.AllocationReleased(allocation=victim, reason="preempted"))
     step(
         START + 6500,
@@ -79,7 +79,7 @@ def written(path, steps):
             head = Head(
                 next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number
             )
-            model.take(Step(head, time, True, events))
+            model.take(RecordedStep(head, time, True, events))
         if number % 2:
             model.commit()
     model.commit()

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from events import vocabulary as v
-from events.chain import Head, Step
+from events.chain import Head, RecordedStep
 from projections.custom import CustomProjection, ProjectionInvalid
 from projections.read_model import Overtaken, ReadModel, RebuildNeeded
 
@@ -31,7 +31,7 @@ def step(seq):
     event = v.PreemptionDecided(
         seq=seq, cause=1, ask="x", node="n", victims=victims, algorithm="guarantee"
     )
-    return Step(
+    return RecordedStep(
         Head(next_seq=seq + 1, time=seq, frame=seq, hash="h", position=seq), seq, True, (event,)
     )
 
@@ -111,7 +111,9 @@ def test_statements_that_remove_the_position_are_told_of(tmp_path):
     (folder / "losses.sql").write_text(SQL + "\n-- name: on_AskSubmitted!\nDELETE FROM position;\n")
     projection = CustomProjection(folder, tmp_path / "losses.db", "log")
     ask = v.AskSubmitted(seq=1, ask="x", queue="root.a")
-    projection.take(Step(Head(next_seq=2, time=1, frame=1, hash="h", position=1), 1, True, (ask,)))
+    projection.take(
+        RecordedStep(Head(next_seq=2, time=1, frame=1, hash="h", position=1), 1, True, (ask,))
+    )
     with pytest.raises(RebuildNeeded, match="removed its position"):
         projection.commit()
     projection.close()

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events import vocabulary as v
-from events.chain import Head, Step
+from events.chain import Head, RecordedStep
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from projections import audit
@@ -90,7 +90,7 @@ def steps_of(story):
 def model_of(path, story):
     """Write the read model of a story, with a commit after every other step; hold every moment against the state."""
     steps = [
-        Step(
+        RecordedStep(
             Head(next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number),
             time,
             True,

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from events import configuration as c
 from events import vocabulary as v
-from events.chain import Head, Step
+from events.chain import Head, RecordedStep
 from events.frame import encode_event
 from evsched.core.engine import Engine
 from replays.checking.verify import verify
@@ -50,7 +50,7 @@ def run(configuration, history):
         )
         taken.append((time, engine.step(time, proposals)))
     return [
-        Step(
+        RecordedStep(
             Head(next_seq=events[-1].seq + 1, time=at, frame=number, hash="h", position=number),
             at,
             True,

@@ -17,7 +17,7 @@ CASES = [
     ("ask nobody gone", None),
     ("ask prod-1 reserved", 21),
     ("allocation test-4 runs", 17),
-    ("allocation test-4 told", 21),
+    ("allocation test-4 leaving", 21),
     ("allocation test-4 gone", 24),
     ("node n2 exists", 5),
     ("node n2 gone", 6),

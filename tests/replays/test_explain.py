@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from events import vocabulary as v
-from events.chain import Head, Step
+from events.chain import Head, RecordedStep
 from events.configuration import LimitSpec, QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from replays.explaining.decision import explain_decision
@@ -44,7 +44,7 @@ class Cluster:
     def __init__(self, *leaves, capacity=8000, preemption=True):
         """Start with a configuration and one node."""
         self.engine = Engine()
-        self.steps: list[Step] = []
+        self.steps: list[RecordedStep] = []
         self.time = START
         root = QueueSpec(name="root", parent=True, queues=leaves)
         spec = YunikornSpec(root=root, preemption_enabled=preemption)
@@ -69,7 +69,7 @@ class Cluster:
             head = Head(
                 next_seq=events[-1].seq + 1, time=time, frame=number, hash="h", position=number
             )
-            self.steps.append(Step(head, time, True, events))
+            self.steps.append(RecordedStep(head, time, True, events))
         return events
 
     def ask(self, name, leaf, vcore=2000, **more):
@@ -260,7 +260,7 @@ def test_a_preemption_is_decided_again_with_shares_before_and_after():
     explained = explain_allocation(cluster.engine, "t2", mentions("t2", cluster.steps))
     assert explained.status == "leaving"
     assert "for ask p1" in explained.summary
-    assert "told to go for ask p1" in explained.history[-1].text
+    assert "evicted for ask p1" in explained.history[-1].text
     in_flight = explain_ask(cluster.engine, "p1")
     assert in_flight.status == "in flight"
     assert in_flight.summary == "It preempts on n1 and waits for t2 to leave."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from events import vocabulary as v
-from events.chain import Head, Step
+from events.chain import Head, RecordedStep
 from evsched.config import load_texts
 from evsched.core.engine import Engine
 from replays.explaining.decision import explain_decision, spared_in
@@ -56,7 +56,7 @@ class World:
         head = Head(
             next_seq=events[-1].seq + 1, time=number * 1000, frame=number, hash="h", position=number
         )
-        self.steps.append(Step(head, number * 1000, True, events))
+        self.steps.append(RecordedStep(head, number * 1000, True, events))
         return events
 
     def explained(self, name):
@@ -176,9 +176,9 @@ def test_who_has_to_go_with_its_queue_is_told_that_it_is_stopped():
     assert found.status == "leaving"
     assert (
         found.summary
-        == "It runs on its quota and was told to go at 1970-01-01T00:00:03Z (ClusterQueueStopped)."
+        == "It runs on its quota and was asked to leave at 1970-01-01T00:00:03Z (ClusterQueueStopped)."
     )
-    assert found.history[-1].text == "told to go: ClusterQueueStopped"
+    assert found.history[-1].text == "evicted: ClusterQueueStopped"
 
 
 def test_a_workload_whose_queue_left_the_configuration_is_told_so():

@@ -52,7 +52,7 @@ def changing():
     until(12_000)
     steps.append((START + 12_000, live.lead(START + 12_000, 2, "l2", 7), 0))
     for at, name in enumerate(list(live.state.allocations)):
-        if live.state.allocations[name].told:
+        if live.state.allocations[name].eviction_requested:
             take(13_000 + at, v.AllocationReleased(allocation=name, reason="preempted"))
     until(60_000)
     return steps

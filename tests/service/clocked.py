@@ -4,7 +4,7 @@ import asyncio
 
 from events.chain import ChainReader
 from events.streams import Leadership
-from events.streams.leadership import Surroundings
+from events.streams.leadership import Environment
 from events.streams.reading import read_steps
 from evsched.core.engine import Engine
 
@@ -23,7 +23,7 @@ class Leader:
         async def pause(lost):
             await asyncio.sleep(0)
 
-        world = Surroundings(
+        world = Environment(
             now=lambda: now, new_id=lambda: f"{self.streams.log.partition}-{self.term}", pause=pause
         )
         self.leadership = await Leadership.acquire(

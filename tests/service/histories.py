@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable
 
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.streams.protocols import EventLog, Inbox, Streams
 from events.streams.reading import read_steps
 from events.vocabulary import (
@@ -35,7 +35,7 @@ class History:
         digest: Of the state in the end.
     """
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[RecordedStep]) -> None:
         self.steps = steps
         self.events = [event for step in steps for event in step.events]
         self.hashes = {step.head.hash for step in steps}

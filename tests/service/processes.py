@@ -10,7 +10,7 @@ from contextlib import suppress
 from random import Random
 
 from events.errors import OutcomeUnknown
-from events.streams.leadership import Surroundings
+from events.streams.leadership import Environment
 from events.streams.memory import MemoryInbox, MemoryLog, MemoryStore
 from events.streams.protocols import Streams
 from evsched.service.leading import Pace
@@ -45,13 +45,13 @@ class Process:
         self.member._world = self._world()
         self.task = asyncio.create_task(self.member.run())
 
-    def _world(self) -> Surroundings:
+    def _world(self) -> Environment:
         """Return a world in which chance repeats itself."""
 
         async def pause(lost: int) -> None:
             await asyncio.sleep(self._random.uniform(0.02, 0.1) * lost)
 
-        return Surroundings(
+        return Environment(
             now=self.clock.now, new_id=lambda: f"{self._random.getrandbits(128):032x}", pause=pause
         )
 

@@ -19,11 +19,11 @@ from events.chain import ChainReader
 from events.streams import open_streams
 from events.streams.reading import read_steps
 from evsched.agents.emulated.agent import Agent
+from evsched.service.environment import SystemClock
 from evsched.service.leading import Pace
 from evsched.service.logs import configure
 from evsched.service.member import Member
 from evsched.service.rebuilding import Snapshots
-from evsched.service.surroundings import SystemClock
 from tests.service.inputs import ask, cluster, queues
 
 LONGEST_LIFE_S = 0.1

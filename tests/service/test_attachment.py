@@ -18,9 +18,9 @@ from events.streams.leadership import Leadership
 from events.streams.memory import MemoryInbox, MemoryLog, MemoryStore
 from events.streams.protocols import Streams
 from events.vocabulary import InboxAttached, InputRejected, LeaderStarted, NodeRegistered
+from evsched.service.environment import SystemClock, environment
 from evsched.service.leading import Pace
 from evsched.service.member import Member
-from evsched.service.surroundings import SystemClock, surroundings
 from replays.checking.chain_check import check_log
 from replays.checking.verify import verify_log
 from replays.history.rebuild import History
@@ -83,7 +83,7 @@ async def restored(where, file):
     """Return a new log that holds what the file does, with its inbox attached."""
     streams = await where.open()
     await import_log(file, streams.log)
-    await attach(streams, surroundings(SystemClock()))
+    await attach(streams, environment(SystemClock()))
     return streams
 
 
@@ -114,7 +114,7 @@ async def test_a_restored_log_answers_everything_once(another_place, tmp_path: P
     quiet = await restored(another_place(), file)
     end = await quiet.log.end()
     assert (await import_log(file, quiet.log)).there == (await check_log(quiet.log)).records - 2
-    assert not (await attach(quiet, surroundings(SystemClock()))).changed
+    assert not (await attach(quiet, environment(SystemClock()))).changed
     assert await quiet.log.end() == end
 
 
@@ -133,7 +133,7 @@ async def test_a_log_whose_inbox_is_not_attached_is_not_led(another_place, tmp_p
         assert member.role in {"starting", "standby"}
         assert member.failure is None
         assert await streams.log.end() == end
-        assert (await attach(streams, surroundings(SystemClock()))).position == 0
+        assert (await attach(streams, environment(SystemClock()))).position == 0
         found = await until_answered(streams, 6)
     assert found == [f"p-{name}" for name in "abcdef"]
 
@@ -189,10 +189,10 @@ async def test_a_place_with_another_leader_before_is_asked_for_the_position(anot
     await leadership.append_step((), time=2_000, decided=False, inbox_next=2)
     await leadership.heartbeat(2_000, resigned=True)
     with pytest.raises(errors.InboxDetached, match="say from which position"):
-        await attach(streams, surroundings(SystemClock()))
+        await attach(streams, environment(SystemClock()))
     with pytest.raises(errors.InboxDetached, match="ends at 3, position 4"):
-        await attach(streams, surroundings(SystemClock()), 4)
-    assert (await attach(streams, surroundings(SystemClock()), 2)).position == 2
+        await attach(streams, environment(SystemClock()), 4)
+    assert (await attach(streams, environment(SystemClock()), 2)).position == 2
     assert (await check_log(streams.log)).inbox_next == 2
 
 
@@ -209,8 +209,8 @@ async def test_an_inbox_that_lost_its_tail_is_not_read_on(another_place):  # noq
         await asyncio.sleep(0.3)
         assert member.role != "leading"
         with pytest.raises(errors.InboxDetached, match="ends at 1, position 3"):
-            await attach(streams, surroundings(SystemClock()))
-        await attach(streams, surroundings(SystemClock()), 0)
+            await attach(streams, environment(SystemClock()))
+        await attach(streams, environment(SystemClock()), 0)
         assert await until_answered(streams, 1) == ["p-a"]
 
 
@@ -242,7 +242,7 @@ async def test_attaching_back_goes_on_where_reading_stopped(another_place, tmp_p
 
         log, inbox = third.log, old.inbox
 
-    attached = await attach(Elsewhere(), surroundings(SystemClock()))
+    attached = await attach(Elsewhere(), environment(SystemClock()))
     assert (attached.inbox, attached.position) == (found, 2)
 
 
@@ -269,7 +269,7 @@ async def test_a_topic_made_again_stops_its_leader(kafka_bootstrap, kafka_topic_
             await asyncio.sleep(0.5)
             assert member.role != "leading"
             assert await answers(streams) == ["p-a", "p-b"]
-            assert (await attach(streams, surroundings(SystemClock()))).position == 0
+            assert (await attach(streams, environment(SystemClock()))).position == 0
             assert await until_answered(streams, 6) == [f"p-{name}" for name in "abcdef"]
 
 
@@ -285,7 +285,7 @@ async def test_a_leader_sees_that_its_inbox_was_exchanged():
         await streams.inbox.propose([node("c")])
         await asyncio.sleep(0.3)
         assert await answers(streams) == ["p-a", "p-b"]
-        await attach(streams, surroundings(SystemClock()), 2)
+        await attach(streams, environment(SystemClock()), 2)
         assert await until_answered(streams, 3) == ["p-a", "p-b", "p-c"]
     kinds = [type(event) for step in await steps_of(streams.log) for event in step.events]
     assert kinds.count(InboxAttached) == 1

@@ -13,7 +13,7 @@ from evsched.core.rules import FIRST, NEWEST
 from evsched.service.assignment import Everything
 from evsched.service.companions import Companion
 from evsched.service.kafka_group import Group
-from evsched.service.vicinity import own_name
+from evsched.service.process_identity import own_name
 
 ALIVE = Companion(own_name(), NEWEST)
 """This process."""

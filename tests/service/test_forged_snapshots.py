@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from events.chain import ChainReader
 from events.errors import PositionLost
 from events.streams.reading import resume
+from evsched.service.environment import SystemClock
 from evsched.service.leading import Pace
 from evsched.service.member import Member
-from evsched.service.rebuilding import Snapshots, Warm
-from evsched.service.surroundings import SystemClock
+from evsched.service.rebuilding import Replica, Snapshots
 from evsched.snapshots import store as snapshots_store
 from evsched.snapshots.store import LARGEST_STATE, SnapshotDamaged, pack, unpack
 from tests.service.test_rebuilding import begun, save, written
@@ -196,6 +196,6 @@ async def test_an_honest_snapshot_is_still_taken(tmp_path):
 
 
 async def _warm(streams):
-    warm = Warm()
+    warm = Replica()
     await warm.catch_up(streams.log)
     return warm

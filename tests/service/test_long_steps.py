@@ -9,9 +9,9 @@ import pytest
 from events.streams import open_streams
 from events.vocabulary import AllocationBound, LeaderStarted
 from evsched.core.yunikorn.family import YunikornFamily
+from evsched.service.environment import SystemClock
 from evsched.service.leading import FEW, Pace
 from evsched.service.member import Member
-from evsched.service.surroundings import SystemClock
 from tests.service.histories import check
 from tests.service.inputs import ask, cluster
 from tests.service.virtual import until

@@ -22,7 +22,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from events.bounds import MAX_FRAME_BYTES
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.cloudevents import InboxRecord, proposal_headers, proposals
 from events.streams import open_streams
 from events.streams.kafka_client import MAX_BATCH_BYTES
@@ -125,7 +125,7 @@ class Onlooker:
                     self._note(step, now)
                 await asyncio.sleep(0)
 
-    def _note(self, step: Step, now: float) -> None:
+    def _note(self, step: RecordedStep, now: float) -> None:
         self.taken, self.term = step.head.inbox_next, step.head.term
         self._moved.set()
         for event in filter(is_proposed, step.events):

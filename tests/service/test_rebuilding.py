@@ -10,10 +10,10 @@ from events.errors import LogDamaged
 from events.streams.leadership import Leadership
 from events.streams.memory import MemoryInbox, MemoryLog, MemoryStore
 from events.streams.protocols import Streams
+from evsched.service.environment import SystemClock, environment
 from evsched.service.leading import Pace
 from evsched.service.member import Member
-from evsched.service.rebuilding import Snapshots, Warm
-from evsched.service.surroundings import SystemClock, surroundings
+from evsched.service.rebuilding import Replica, Snapshots
 from tests.service.inputs import ask, cluster, queues
 
 ASKS = 60
@@ -23,8 +23,8 @@ async def written(checkpoint_every=10):
     """Return streams with a log of some sixty steps."""
     store = MemoryStore()
     streams = Streams(MemoryLog(store), MemoryInbox(store))
-    warm = Warm()
-    world = surroundings(SystemClock(), checkpoint_every)
+    warm = Replica()
+    world = environment(SystemClock(), checkpoint_every)
     leadership = await Leadership.acquire(streams.log, ChainReader(), warm.apply, world)
     await streams.inbox.propose(
         [*cluster(), *(ask(f"t{n}") for n in range(ASKS)), queues(4)], "test"
@@ -86,7 +86,7 @@ async def test_a_snapshot_that_does_not_fit_is_passed_over(how, tmp_path):
         newest.write_bytes(b"")
     elif how == "newer than the log":
         streams.log.store.log[60:] = []
-        warm = Warm()
+        warm = Replica()
         await warm.catch_up(streams.log)
         digest = warm.engine.state.digest()
     else:
@@ -100,7 +100,7 @@ async def test_a_snapshot_that_does_not_fit_is_passed_over(how, tmp_path):
 async def test_a_state_with_another_digest_stops():
     """A checkpoint in the log that does not agree with what was rebuilt is damage, with its place."""
     streams, _ = await written()
-    warm = Warm()
+    warm = Replica()
     warm.engine.state.dynamic["root.nonsense"] = False
     with pytest.raises(LogDamaged) as raised:
         await warm.catch_up(streams.log)
@@ -112,7 +112,7 @@ async def test_it_can_be_interrupted_anywhere(monkeypatch):
     """Cancelled again and again in the middle of a batch, it goes on where it was; nothing is applied twice or left out."""
     streams, digest = await written()
     monkeypatch.setattr("evsched.service.rebuilding.SLICE_S", 0.0)
-    warm, interruptions = Warm(), 0
+    warm, interruptions = Replica(), 0
     while warm.reader.tip.position + 1 < await streams.log.end():
         task = asyncio.create_task(warm.keep_up(streams.log))
         for _ in range(7):

@@ -7,12 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from events.streams.leadership import Surroundings
+from events.streams.leadership import Environment
 from events.streams.protocols import Streams
+from evsched.service.environment import BoundedClock
 from evsched.service.leading import Pace
 from evsched.service.member import Member
 from evsched.service.rebuilding import Snapshots
-from evsched.service.surroundings import BoundedClock
 from tests.service.virtual import START_MS
 from tests.simulation.broker import Broker, Line, SimulatedInbox, SimulatedLog
 from tests.simulation.disk import SimulatedDisk
@@ -82,13 +82,13 @@ class Machine:
     def _slow(self) -> float:
         return self.dice.uniform(0, self.slow_disk_s) if self.slow_disk_s else 0.0
 
-    def _world(self) -> Surroundings:
+    def _world(self) -> Environment:
         """Return a world in which chance repeats itself."""
 
         async def pause(lost: int) -> None:
             await asyncio.sleep(self.dice.uniform(0.02, 0.1) * lost)
 
-        return Surroundings(
+        return Environment(
             now=self.member._clock.now,
             new_id=lambda: f"{self.dice.getrandbits(128):032x}",
             pause=pause,

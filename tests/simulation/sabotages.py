@@ -22,17 +22,17 @@ from evsched.core import reducer, validation
 from evsched.core.state import State
 from evsched.core.timers import Timer
 from evsched.service import rebuilding, watching
-from evsched.service.leading import Term
-from evsched.service.surroundings import BoundedClock, RecordTime
+from evsched.service.environment import BoundedClock, RecordTime
+from evsched.service.leading import LeaderTerm
 from tests.simulation.damage import Edited, Restored, TailLost
 from tests.simulation.story import Story
 
 _write = leadership._append
 _step = Leadership.append_step
-_decided = Term._step
+_decided = LeaderTerm._step
 _void = chain.ChainReader._void
 _follows = chain.ChainReader._follows
-_apply = rebuilding.Warm.apply
+_apply = rebuilding.Replica.apply
 
 
 class Sabotage(NamedTuple):
@@ -215,7 +215,7 @@ SABOTAGES: dict[str, Sabotage] = {
         _put(leadership, "_append", _append_believing)
     ),
     "an unknown outcome is written again": Sabotage(_put(leadership, "_append", _append_again)),
-    "timers begin anew with a term": Sabotage(_put(rebuilding.Warm, "apply", _timers_reset)),
+    "timers begin anew with a term": Sabotage(_put(rebuilding.Replica, "apply", _timers_reset)),
     "timers fire early": Sabotage(lambda: _without_fold("QuotaPreemptionScheduled", _early)),
     "poison is accepted": Sabotage(_put(validation, "check", _anything_goes)),
     "a lease is measured by the wall clock": Sabotage(_wall_clock),
@@ -230,20 +230,21 @@ SABOTAGES: dict[str, Sabotage] = {
     "a proposal that comes again is not recognised": Sabotage(
         _put(State, "remembers", lambda self, proposal: False)
     ),
-    "a new leader decides while it catches up": Sabotage(_put(Term, "_step", _decide_always)),
+    "a new leader decides while it catches up": Sabotage(_put(LeaderTerm, "_step", _decide_always)),
     "a torn state is kept": Sabotage(
         lambda: patch.object(
-            Term, "torn", property(lambda self: False, lambda self, value: None), create=True
+            LeaderTerm, "torn", property(lambda self: False, lambda self, value: None), create=True
         )
     ),
     "every standby takes over": Sabotage(_put(watching.Watch, "_nobody_leads", _leads_itself)),
-    "a leader gives no heartbeats": Sabotage(_put(Term, "_give_beat", _no_beat)),
+    "a leader gives no heartbeats": Sabotage(_put(LeaderTerm, "_give_beat", _no_beat)),
     "an idle leader does not look around": Sabotage(
         lambda: _both(
-            patch.object(Leadership, "confirm", _nothing), patch.object(Term, "_beat", _nothing)
+            patch.object(Leadership, "confirm", _nothing),
+            patch.object(LeaderTerm, "_beat", _nothing),
         )
     ),
-    "a rebuild forgets the rules": Sabotage(_put(rebuilding.Warm, "apply", _rules_forgotten)),
+    "a rebuild forgets the rules": Sabotage(_put(rebuilding.Replica, "apply", _rules_forgotten)),
     "a fold forgets that an allocation ended": Sabotage(
         lambda: _without_fold("AllocationReleased")
     ),

@@ -1,4 +1,4 @@
-"""An agent that behaves like a cluster: what is told to go goes, what runs ends, and what was evicted comes again.
+"""An agent that behaves like a cluster: what is evicted leaves, what runs ends, and what was evicted comes again.
 
 `Agent` is fed with the log and says what the cluster owes the scheduler at a given time. It holds
 nothing that the log does not say, so after a restart it reads the log again and owes exactly what
@@ -184,7 +184,7 @@ class Agent:
         self._leave(event.allocation, time)
 
     def _leave(self, name: str, time: int) -> None:
-        """Note when a victim will be gone; being told again does not give it more time."""
+        """Note when a victim will be gone; being asked again does not give it more time."""
         task = self._tasks.get(name)
         key = f"evict:{name}"
         if task is not None and key not in self._owed:

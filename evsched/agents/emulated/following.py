@@ -12,7 +12,7 @@ from contextlib import aclosing, suppress
 
 import structlog
 
-from events.chain import ChainReader, Step
+from events.chain import ChainReader, RecordedStep
 from events.errors import EnvironmentFault, OutcomeUnknown, StreamError
 from events.streams import Streams
 from events.streams.reading import follow_steps, read_steps
@@ -64,7 +64,7 @@ async def _follow(
             await asyncio.sleep(AGAIN_S)
 
 
-def _give(agent: Agent, steps: tuple[Step, ...]) -> None:
+def _give(agent: Agent, steps: tuple[RecordedStep, ...]) -> None:
     for step in steps:
         for event in step.events:
             agent.take(event, step.time)

@@ -38,7 +38,7 @@ def allocation_restored(state: State, event: v.AllocationRestored) -> None:
         originator=event.originator,
         required_node=event.required_node,
         uid=event.uid or event.allocation,
-        told=state.time if event.preempting else 0,
+        eviction_requested=state.time if event.preempting else 0,
         evicted=event.evicted,
         podsets=event.podsets,
         flavors=event.flavors,
@@ -51,7 +51,7 @@ def allocation_restored(state: State, event: v.AllocationRestored) -> None:
     application.running += 1
     if state.counting:
         tallies.found(state, application, allocation)
-    state.changed = True
+    state.retry_needed = True
 
 
 def allocation_bound(state: State, event: v.AllocationBound) -> None:
@@ -95,7 +95,7 @@ def allocation_bound(state: State, event: v.AllocationBound) -> None:
     application.running += 1
     if state.counting:
         tallies.begins(state, application, ask, allocation)
-    state.changed = True
+    state.retry_needed = True
 
 
 def allocation_released(state: State, event: v.AllocationReleased) -> None:
@@ -107,11 +107,11 @@ def allocation_released(state: State, event: v.AllocationReleased) -> None:
         tallies.ends(state, application, allocation)
     if application.leaf.quota is not None:
         mark_dirty(state, application.leaf)
-    if allocation.told:
+    if allocation.eviction_requested:
         left(state, allocation)
     if application.closing:
         forget_if_done(state, application)
-    state.changed = True
+    state.retry_needed = True
 
 
 def flavored(resources: dict[str, int], flavors: dict[str, str] | None) -> dict[str, int]:

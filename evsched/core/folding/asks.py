@@ -70,15 +70,15 @@ def ask_withdrawn(state: State, event: v.AskWithdrawn) -> None:
         tallies.waits_no_longer(state, application, ask)
     mark_dirty(state, application.leaf)
     forget_if_done(state, application)
-    state.changed = True
+    state.retry_needed = True
 
 
 def take_out(state: State, application: Application, ask: Ask) -> None:
     """Forget an ask that is no longer among those that wait, but for the tallies."""
     name = ask.id
     del application.asks[name]
-    if name in state.tried:
-        del state.tried[name]
+    if name in state.unschedulable_since:
+        del state.unschedulable_since[name]
     if state.paused and not application.asks and application.id in state.paused:
         end_pause(state, application.id)
     if name in state.preemptions:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
     """A configuration came into force."""
     install(state, event.configuration)
-    state.changed = True
+    state.retry_needed = True
     # New quotas are something new for every tree of cohorts.
     by_quota = admits_by_quota(event.configuration)
     state.dirty_cohorts = dict.fromkeys(state.root.children) if by_quota else {}
@@ -27,7 +27,7 @@ def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
 def rules_adopted(state: State, event: v.RulesAdopted) -> None:
     """Other rules came into force: what was tried in vain under the former ones is tried again."""
     state.rules_version = event.rules
-    state.changed = True
+    state.retry_needed = True
     if admits_by_quota(state.configuration):
         state.dirty_cohorts = dict.fromkeys(state.root.children)
     # What an index has worked out may hold a reading of the former rules.
@@ -47,7 +47,7 @@ def node_registered(state: State, event: v.NodeRegistered) -> None:
     state.nodes[event.node] = node
     if state.index is not None:
         state.index.nodes_changed()
-    state.changed = True
+    state.retry_needed = True
 
 
 def node_updated(state: State, event: v.NodeUpdated) -> None:
@@ -67,7 +67,7 @@ def node_updated(state: State, event: v.NodeUpdated) -> None:
     if event.schedulable is not None:
         node.schedulable = event.schedulable
     node_changed(state, node)
-    state.changed = True
+    state.retry_needed = True
 
 
 def node_removed(state: State, event: v.NodeRemoved) -> None:
@@ -79,7 +79,7 @@ def node_removed(state: State, event: v.NodeRemoved) -> None:
         state.total[index] -= amount
     if state.index is not None:
         state.index.nodes_changed()
-    state.changed = True
+    state.retry_needed = True
 
 
 def queue_created(state: State, event: v.QueueCreated) -> None:

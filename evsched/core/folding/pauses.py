@@ -29,7 +29,9 @@ def application_resumed(state: State, event: v.ApplicationResumed) -> None:
     """An application is looked at again; its asks have missed the preemption cycles that ran since."""
     end_pause(state, event.application)
     application = state.applications[event.application]
-    state.changed = state.changed or any(name in state.tried for name in application.asks)
+    state.retry_needed = state.retry_needed or any(
+        name in state.unschedulable_since for name in application.asks
+    )
     if state.index is not None:
         state.index.paused(application)
 

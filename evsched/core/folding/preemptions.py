@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
-    """Victims were told to go for an ask, which is in flight from here on."""
+    """Victims are being evicted for an ask, which is in flight from here on."""
     told = tell(state, event.victims, event.seq, ask=event.ask)
     ask = state.asks[event.ask]
     ask.failed = ""
     ask.preempted = True
-    state.tried.pop(event.ask, None)
+    state.unschedulable_since.pop(event.ask, None)
     known = state.preemptions.get(event.ask)
     if known is None and state.counting:
         tallies.claims(state, ask, 1)
@@ -43,7 +43,7 @@ def ask_nominated(state: State, event: v.AskNominated) -> None:
     ask = state.asks[event.ask]
     ask.failed = ""
     ask.patient_until = event.until
-    state.tried.pop(event.ask, None)
+    state.unschedulable_since.pop(event.ask, None)
     if state.counting:
         tallies.claims(state, ask, 1)
     state.preemptions[event.ask] = Preemption(
@@ -65,14 +65,14 @@ def preemption_failed(state: State, event: v.PreemptionFailed) -> None:
 
 
 def eviction_repeated(state: State, event: v.EvictionRepeated) -> None:
-    """A victim was told again."""
+    """A victim was asked again."""
     allocation = state.allocations[event.allocation]
     allocation.attempts = event.attempt
     # All victims of one decision share one timer; the first of them moves it.
-    due, name = state.time + grace_ms(state), f"evict:{allocation.told_by}"
+    due, name = state.time + grace_ms(state), f"evict:{allocation.eviction_decided_by}"
     armed = state.timers.armed.get(name)
     if armed is None or armed.due != due:
-        state.timers.arm(Timer(due, name, "evict", str(allocation.told_by), event.seq))
+        state.timers.arm(Timer(due, name, "evict", str(allocation.eviction_decided_by), event.seq))
 
 
 def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
@@ -83,7 +83,7 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
         mark_dirty(state, state.queues[allocation.queue])
         if state.counting:
             q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, -1)
-        allocation.told = allocation.attempts = allocation.told_by = 0
+        allocation.eviction_requested = allocation.attempts = allocation.eviction_decided_by = 0
         allocation.victim_of = allocation.quota_of = ""
         if state.index is not None:
             state.index.changed(allocation)
@@ -103,7 +103,7 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
         if state.index is not None:
             state.index.freed(state.applications[ask.application])
             state.index.returned(ask)
-    state.changed = True
+    state.retry_needed = True
 
 
 def quota_scheduled(state: State, event: v.QuotaPreemptionScheduled) -> None:
@@ -117,7 +117,7 @@ def quota_cancelled(state: State, event: v.QuotaPreemptionCancelled) -> None:
 
 
 def quota_decided(state: State, event: v.QuotaPreemptionDecided) -> None:
-    """Victims were told to go for a maximum."""
+    """Victims are being evicted for a maximum."""
     state.timers.cancel(f"quota:{event.queue}")
     told = tell(state, event.victims, event.seq, queue=event.queue)
     if told:
@@ -126,23 +126,23 @@ def quota_decided(state: State, event: v.QuotaPreemptionDecided) -> None:
 
 
 def quota_unhelpful(state: State, event: v.QuotaPreemptionUnhelpful) -> None:
-    """A quota timer fired and nobody was told to go."""
+    """A quota timer fired and nothing was evicted."""
     state.timers.cancel(f"quota:{event.queue}")
 
 
 def tell(
     state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = "", queue: str = ""
 ) -> list[str]:
-    """Mark victims as told to go for an ask or for the quota of a queue; return the ids of those that were not yet."""
+    """Mark victims as being evicted for an ask or for the quota of a queue; return the ids of those that were not yet."""
     now = state.time
     told = [victim.id for victim in victims]
     if admits_by_quota(state.configuration):
         # A victim that is on its way out already is counted on by whoever else needs its room, and
-        # not told again.
+        # not asked again.
         told = [
             name
             for name in told
-            if not (state.allocations[name].told or state.allocations[name].evicted)
+            if not (state.allocations[name].eviction_requested or state.allocations[name].evicted)
         ]
     allocations = list(map(state.allocations.__getitem__, told))
     # A quota enforcement tells thousands at once, leaf by leaf: equal ones are counted first, and
@@ -150,15 +150,15 @@ def tell(
     leaves: dict[str, defaultdict[int, int]] = {}
     leaf, counts = "", defaultdict[int, int](int)
     for allocation in allocations:
-        if not allocation.told:
+        if not allocation.eviction_requested:
             if allocation.queue != leaf:
                 leaf = allocation.queue
                 counts = leaves.setdefault(leaf, defaultdict(int))
             counts[allocation.shape] += 1
-        allocation.told = now
+        allocation.eviction_requested = now
         allocation.victim_of = ask
         allocation.quota_of = queue
-        allocation.told_by = seq
+        allocation.eviction_decided_by = seq
         allocation.attempts = 1
     for leaf, counts in leaves.items() if state.counting else ():
         for shape, count in counts.items():
@@ -174,12 +174,12 @@ def tell(
 
 def left(state: State, allocation: Allocation) -> None:
     """Note that a victim is gone, wherever somebody waits for that."""
-    leaving = state.leaving.get(allocation.told_by)
+    leaving = state.leaving.get(allocation.eviction_decided_by)
     if leaving is not None:
         leaving.pop(allocation.id, None)
         if not leaving:
-            del state.leaving[allocation.told_by]
-            state.timers.cancel(f"evict:{allocation.told_by}")
+            del state.leaving[allocation.eviction_decided_by]
+            state.timers.cancel(f"evict:{allocation.eviction_decided_by}")
     preemption = state.preemptions.get(allocation.victim_of)
     if preemption is not None and allocation.id in preemption.waiting_for:
         preemption.waiting_for.remove(allocation.id)
@@ -191,7 +191,7 @@ def left(state: State, allocation: Allocation) -> None:
 
 
 def grace_ms(state: State) -> int:
-    """Return the time a victim has to leave before it is told again, in milliseconds."""
+    """Return the time a victim has to leave before it is asked again, in milliseconds."""
     spec = state.configuration
     assert spec is not None  # victims have queues, and queues a configuration
     grace, _ = family_of(spec).evictions(spec)

@@ -37,4 +37,4 @@ def unreserve(state: State, ask_id: str) -> None:
     if node is not None:
         node.reserved.pop(ask_id, None)
         node_changed(state, node)
-    state.changed = True
+    state.retry_needed = True

@@ -50,7 +50,7 @@ VAIN = ("no-fit", "no-victims")
 
 def is_due(state: State) -> bool:
     """Tell whether a cycle could do anything: an ask is new, or something ended where somebody waits."""
-    if len(state.asks) > len(state.tried):
+    if len(state.asks) > len(state.unschedulable_since):
         return True
     queues = state.queues
     return any(
@@ -69,7 +69,7 @@ class Run:
         self.waiting: Waiting = waiting_of(step.state)
         # Who was noted as tried meanwhile is not new, if it was another who decided so and this one
         # followed.
-        for name in [name for name in self.waiting.new if name in step.state.tried]:
+        for name in [name for name in self.waiting.new if name in step.state.unschedulable_since]:
             del self.waiting.new[name]
         self.order: list[list[str]] = []
         self._done: dict[str, None] = {}
@@ -104,7 +104,11 @@ class Run:
                 heads += islice((ask for ask in waiting if ask.local_queue not in held), 1)
         self._round(heads)
         self._end(
-            tuple(head.id for head in heads if head.id in asks and head.id not in self.state.tried)
+            tuple(
+                head.id
+                for head in heads
+                if head.id in asks and head.id not in self.state.unschedulable_since
+            )
         )
 
     def close(self, unfinished: tuple[str, ...] = ()) -> None:
@@ -119,9 +123,11 @@ class Run:
             **self.waiting.new,
             **self._done,
         }  # who has told victims to go counts as new again until this is written
-        tried = tuple(name for name in new if name in state.asks and name not in state.tried)
-        if len(tried) + len(state.tried) < len(state.asks):
-            tried = tuple(name for name in state.asks if name not in state.tried)
+        tried = tuple(
+            name for name in new if name in state.asks and name not in state.unschedulable_since
+        )
+        if len(tried) + len(state.unschedulable_since) < len(state.asks):
+            tried = tuple(name for name in state.asks if name not in state.unschedulable_since)
         self.waiting.new.clear()
         if tried or is_due(state):
             self._end(tried)
@@ -202,7 +208,7 @@ class Run:
         state = self.state
         if ask.id in self._done:
             return False
-        tried = state.tried.get(ask.id)
+        tried = state.unschedulable_since.get(ask.id)
         if tried is None or top.path in state.dirty_cohorts:
             return True
         return tried <= state.unfinished.get(top.path, -1)
@@ -219,7 +225,12 @@ class Run:
     def _turn(self, ask: Ask) -> tuple[bool, int, int, tuple[int, int, str, str]]:
         """Return the sort key of a head in a round that the budget may cut: those that keep room are first."""
         keeps = not self._is_cuttable(ask)
-        return not keeps, -ask.priority, self.state.tried.get(ask.id, 0), place_of(ask)
+        return (
+            not keeps,
+            -ask.priority,
+            self.state.unschedulable_since.get(ask.id, 0),
+            place_of(ask),
+        )
 
     def _is_cuttable(self, ask: Ask) -> bool:
         """Tell whether a head may wait for the next step: it is not in flight, nor a head that stays one (StrictFIFO)."""
@@ -297,7 +308,7 @@ class Run:
 
 
 def decide(step: Step, nominee: Nominee) -> None:
-    """Write that victims were told to go for a nominee."""
+    """Write that victims are being evicted for a nominee."""
     step.emit(
         v.PreemptionDecided,
         cause=nominee.ask.seq,

@@ -1,4 +1,4 @@
-"""Who could be told to go: per ClusterQueue the admitted workloads in the order in which they would be chosen (section 3).
+"""Possible victims: per ClusterQueue the admitted workloads in the order in which they would be chosen (section 3).
 
 Workloads of one queue that use the same (flavor, resource) types form a group. In a group, those
 that are on their way out already stand apart, and each part is sorted by priority, then by the time
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 def is_leaving(allocation: Allocation) -> bool:
-    """Tell whether a workload is on its way out: it was told to go, or came with the condition Evicted."""
-    return bool(allocation.told) or allocation.evicted
+    """Tell whether a workload is on its way out: it is being evicted, or came with the condition Evicted."""
+    return bool(allocation.eviction_requested) or allocation.evicted
 
 
 def entry_of(allocation: Allocation) -> Entry:
@@ -104,7 +104,7 @@ class Candidates:
             _take_out(group, entry_of(allocation))
 
     def changed(self, allocation: Allocation) -> None:
-        """A workload was told to go, or may stay after all."""
+        """A workload is being evicted, or may stay after all."""
         self.removed(allocation)
         self.added(allocation)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def excess_of(state: State, queue: Queue) -> dict[int, int]:
     """Return what has to go from a ClusterQueue, by type index, positive amounts only.
 
-    What was told to go, or is evicted already, counts as gone, everywhere in the tree.
+    What is being evicted, or is evicted already, counts as gone, everywhere in the tree.
     """
     own = quota_in(queue)
     if own is None:
@@ -40,7 +40,7 @@ def excess_of(state: State, queue: Queue) -> dict[int, int]:
             )
             for application in other.applications.values():
                 for one in application.allocations.values():
-                    if one.evicted and not one.told:
+                    if one.evicted and not one.eviction_requested:
                         trial.remove(quota, state.types.shapes[one.shape].pairs)
     found = {}
     for index, nominal in own.nominal.items():

@@ -45,7 +45,7 @@ class Waiting:
         self.held = held_local_queues(state)
         for ask in state.asks.values():
             self._places(ask.queue).append(place_of(ask))
-            if ask.id not in state.tried:
+            if ask.id not in state.unschedulable_since:
                 self.new[ask.id] = None
         for places in self.queues.values():
             places.sort()

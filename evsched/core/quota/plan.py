@@ -208,7 +208,7 @@ class Passed(NamedTuple):
 def passed_over(state: State, plan: QuotaPlan) -> list[Passed]:
     """Return why everyone below the queue stays who does, in the order of the configuration.
 
-    Codes: ``leaving`` (told to go already), ``required-node`` (a DaemonSet's), ``running`` (its
+    Codes: ``leaving`` (being evicted already), ``required-node`` (a DaemonSet's), ``running`` (its
     queue has an enforcement of its own under way), ``type`` (holds nothing of the target),
     ``guarantee`` (would break the one of the queue named), ``not-needed``.
     """
@@ -228,7 +228,7 @@ def passed_over(state: State, plan: QuotaPlan) -> list[Passed]:
 
 
 def _code(state: State, plan: QuotaPlan, leaf: Queue, allocation: Allocation) -> tuple[str, str]:
-    if allocation.told or allocation.evicted:
+    if allocation.eviction_requested or allocation.evicted:
         return "leaving", allocation.quota_of
     if allocation.required_node is not None:
         return "required-node", leaf.path

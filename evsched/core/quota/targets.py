@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def over(queue: Queue, maximum: Mapping[int, int]) -> dict[int, int]:
-    """Return what a queue uses above a maximum, by type index; what was told to go already counts as gone.
+    """Return what a queue uses above a maximum, by type index; what is being evicted already counts as gone.
 
     Only types that the maximum limits count, and only positive amounts are kept (quota_enforcement,
     "Preemptable Resource calculation").
@@ -33,7 +33,7 @@ def over(queue: Queue, maximum: Mapping[int, int]) -> dict[int, int]:
 def releasable(queue: Queue, index: int, taken: int) -> int:
     """Return what a queue uses of a type above its guarantee, 0 when nothing.
 
-    What was told to go, and what is ``taken`` by the plan so far, is not used any more.
+    What is being evicted, and what is ``taken`` by the plan so far, is not used any more.
     """
     return max(
         0, queue.usage[index] - queue.preempting[index] - taken - queue.guaranteed.get(index, 0)

@@ -122,12 +122,12 @@ class Leaf:
         some_leave = any(queue.preempting) or queue.quota is not None
         for application in queue.applications.values():
             there = application.allocations.values()
-            # A DaemonSet's task belongs to its node; who was told to go already does so anyway.
+            # A DaemonSet's task belongs to its node; who is being evicted already does so anyway.
             if some_leave:
                 self._found += [
                     one
                     for one in there
-                    if one.required_node is None and not one.told and not one.evicted
+                    if one.required_node is None and not one.eviction_requested and not one.evicted
                 ]
             else:
                 self._found += [one for one in there if one.required_node is None]

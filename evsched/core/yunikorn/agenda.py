@@ -31,7 +31,7 @@ def owes_turn(state: State, ask: Ask) -> bool:
     eligible = ask.may_preempt and not ask.preempted
     if not eligible or preemption_eligible_at(state, ask) > state.time:
         return False
-    return state.changed or ask.id not in state.tried
+    return state.retry_needed or ask.id not in state.unschedulable_since
 
 
 class Agenda:
@@ -66,8 +66,8 @@ class Agenda:
         eligible = self._eligible_heap().first()
         pace = state.last_cycle + interval_ms
         due = max(eligible[0], pace) if eligible is not None else None
-        if state.tried:
-            retry = pace if state.changed else self._patience_ends()
+        if state.unschedulable_since:
+            retry = pace if state.retry_needed else self._patience_ends()
             if retry is not None and (due is None or retry < due):
                 due = max(retry, pace)
         return due
@@ -109,7 +109,7 @@ class Agenda:
             ask is not None
             and ask.may_preempt
             and not ask.preempted
-            and ask.id not in state.tried
+            and ask.id not in state.unschedulable_since
             and ask.application not in state.paused
             and moment[0] == preemption_eligible_at(state, ask)
         )

@@ -5,7 +5,7 @@ First those for whom a node is reserved, then everybody in the order of
 have changed. An ask that cannot be bound is passed over and holds nobody else up; within one cycle
 room only shrinks, so it is not tried twice, nor is any other with the same demand.
 
-An ask in flight (its victims were told to go) is bound on the reserved node alone, as soon as that
+An ask in flight (its victims are being evicted) is bound on the reserved node alone, as soon as that
 has room. When all its victims are gone it does not wait for those of other asks that have the same
 node reserved: what is promised there fits together once all of them are gone, in whatever order.
 When the node cannot take it after all (it shrank, it was closed), it is bound wherever it fits. An

@@ -2,7 +2,7 @@
 
 Words: the *asker* is the ask that preempts; the *LCA* is the lowest queue that contains both its
 leaf and the victim's; the queues *below the LCA* are those on the victim's path that do not contain
-the asker's leaf. What an earlier preemption has told to go counts as gone, and what asks in flight
+the asker's leaf. What an earlier preemption is evicting counts as gone, and what asks in flight
 were promised counts as used, so that several asks cannot overdraw a guarantee together.
 
 Laws 2 and 5 look at the queues below the LCA alone: what they lose to the asker, the queues above
@@ -66,7 +66,7 @@ def below(leaf: Queue, ancestor: Queue) -> tuple[Queue, ...]:
 
 
 def remaining(queue: Queue, index: int) -> int:
-    """Return what a queue uses of a type once everything that was told to go is gone."""
+    """Return what a queue uses of a type once everything that is being evicted is gone."""
     return queue.usage[index] - queue.preempting[index]
 
 
@@ -243,8 +243,8 @@ def objection(state: State, asker: Asker, victim: Allocation) -> str | None:
     """Return the code of the first rule that spares an allocation taken alone; None when it may be a victim."""
     leaf = state.queues[victim.queue]
     pairs = state.types.shapes[victim.shape].pairs
-    if victim.told:
-        return "told"
+    if victim.eviction_requested:
+        return "leaving"
     if not not_bound_to_node(victim):
         return "required-node"
     if not law3_other_application(asker, victim):

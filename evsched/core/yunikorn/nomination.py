@@ -102,8 +102,8 @@ def _leaving(state: State, node: Node) -> Iterator[tuple[str, int]]:
     assert isinstance(spec, YunikornSpec)
     grace = spec.eviction_grace_ms
     for allocation in node.allocations.values():
-        if allocation.told and allocation.told + grace > state.time:
-            yield allocation.id, allocation.told + grace
+        if allocation.eviction_requested and allocation.eviction_requested + grace > state.time:
+            yield allocation.id, allocation.eviction_requested + grace
 
 
 def _will_fit(state: State, node: Node, ask: Ask, leaving: Collection[str]) -> bool:

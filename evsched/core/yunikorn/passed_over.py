@@ -1,7 +1,7 @@
 """Why candidates were passed over, for `explain`: what the search rules out all at once, said one by one.
 
 The codes are those of the laws (``law2`` … ``law7``) and of the rules beside them: ``own-leaf``,
-``disabled``, ``required-node``, ``told``, ``no-shared-type`` for allocations; ``unschedulable``,
+``disabled``, ``required-node``, ``leaving``, ``no-shared-type`` for allocations; ``unschedulable``,
 ``node-short``, ``node-free`` for nodes; ``max`` for a queue on the asker's path whose maximum is in
 the way. ``eligible`` marks an allocation that could be a victim, ``node-candidate`` a node on which
 the eligible ones together would make room.
@@ -72,8 +72,8 @@ def _note_node(state: State, asker: Asker, ask: Ask, node: Node, tracer: Tracer)
 
 def _required_objection(state: State, asker: Asker, allocation: Allocation) -> str | None:
     """Return why an allocation on a required node is spared: only what holds for asks that may run there alone."""
-    if allocation.told:
-        return "told"
+    if allocation.eviction_requested:
+        return "leaving"
     if not laws.not_bound_to_node(allocation):
         return "required-node"
     if not laws.shares_a_type(asker, state.types.shapes[allocation.shape].pairs):

@@ -1,7 +1,7 @@
 """The preemption cycle: who may preempt, in which order, how much at a time (seed cross_queue_preemption).
 
 A cycle looks at every ask that is old enough and has not preempted yet, in the order of scheduling.
-Asks that fail are masked until something changes that could help them (`State.tried`); what an
+Asks that fail are masked until something changes that could help them (`State.unschedulable_since`); what an
 earlier decision of the same cycle may have made possible is tried again in it. The pace of the
 partition limits how many victims, and how much of each resource, one cycle may take; whoever has no
 turn because of that has it in the next cycle.
@@ -112,7 +112,7 @@ class _Cycle:
             turns.drop(line)
         self.step.ask = ""
         # What waits behind another new application of a stateaware leaf was looked at, too.
-        known = self.state.tried
+        known = self.state.unschedulable_since
         self.tried.update(
             (ask.id, None) for ask in waiting if ask.id not in decided and ask.id not in known
         )
@@ -196,7 +196,7 @@ class _Cycle:
     def _fail(self, line: EqualAsks, failure: Failure) -> None:
         """Write down why a line fails: the first time for every ask, after that only for the one at its head."""
         state = self.state
-        known = state.tried
+        known = state.unschedulable_since
         for ask in line.in_order():
             self.step.ask = ask.id
             if ask.id not in known:

@@ -76,7 +76,7 @@ def make_way(step: Step, ask: Ask, plan: Plan) -> None:
     def in_the_way() -> bool:
         given: dict[int, int] = {}
         for victim in plan.victims:
-            if not victim.told:
+            if not victim.eviction_requested:
                 for index, amount in state.types.shapes[victim.shape].pairs:
                     given[index] = given.get(index, 0) + amount
         pairs = state.types.shapes[ask.shape].pairs
@@ -122,11 +122,15 @@ class _Search:
     def run(self, kept: Sequence[str], withdrawn: Sequence[str]) -> SearchResult:
         """Return the cheapest victims when these reservations are kept and these preemptions withdrawn."""
         state, node = self.state, self.node
-        returning = [a for a in node.allocations.values() if a.told and a.victim_of in withdrawn]
+        returning = [
+            a
+            for a in node.allocations.values()
+            if a.eviction_requested and a.victim_of in withdrawn
+        ]
         over = self._shortages(returning, withdrawn)
 
         def leaves(allocation: Allocation) -> bool:
-            return bool(allocation.told) and allocation.victim_of not in withdrawn
+            return bool(allocation.eviction_requested) and allocation.victim_of not in withdrawn
 
         room = node.room_after(state.types.shapes, self.ask.id, kept=kept, leaves=leaves)
         needs = [amount - room[index] for index, amount in self.asker.pairs]
@@ -135,7 +139,7 @@ class _Search:
             return SearchResult((), 0, cut=False)
         candidates = []
         for allocation in sorted(node.allocations.values(), key=self.cost.candidate_key):
-            if allocation.told and allocation not in returning:
+            if allocation.eviction_requested and allocation not in returning:
                 continue
             if allocation.required_node is None and allocation.priority <= self.ask.priority:
                 candidate = self._candidate(allocation, over)
@@ -171,7 +175,7 @@ class _Search:
     def _shortages(
         self, returning: Sequence[Allocation], withdrawn: Sequence[str]
     ) -> list[Shortage]:
-        """Return by what the ask would pass maxima on its path, with some preemptions withdrawn: what they told to go stays."""
+        """Return by what the ask would pass maxima on its path, with some preemptions withdrawn: what they evict stays."""
         shapes, queues = self.state.types.shapes, self.state.queues
         shifts = [(queues[one.queue], shapes[one.shape].pairs, 1) for one in returning]
         shifts += [

@@ -1,8 +1,8 @@
-"""Who could be told to go: columns over allocations and nodes, so that most nodes are ruled out all at once.
+"""Possible victims: columns over allocations and nodes, so that most nodes are ruled out all at once.
 
 The allocations of a node lie together in its *page*, cheapest victim first, so that what can be
 said of a node is a sum or a maximum over its page. Pages follow the order of the nodes' names.
-Allocations that can never be victims (told to go already, or with a required node) are left out. A
+Allocations that can never be victims (being evicted already, or with a required node) are left out. A
 page whose node changed is written anew before the next decision; when most of them changed, or one
 no longer fits into its place, everything is built from the state. Nothing here is truth: dropping
 it changes no decision.
@@ -114,7 +114,7 @@ class VictimIndex:
         here = [
             allocation
             for allocation in state.allocations.values()
-            if not allocation.told
+            if not allocation.eviction_requested
             and allocation.required_node is None
             and allocation.node in page_of
         ]
@@ -188,7 +188,9 @@ class VictimIndex:
         """Write one page anew; False when its allocations no longer fit into it."""
         shapes = self._state.types.shapes
         possible = (
-            one for one in node.allocations.values() if not one.told and one.required_node is None
+            one
+            for one in node.allocations.values()
+            if not one.eviction_requested and one.required_node is None
         )
         here = sorted(possible, key=self.cost.candidate_key)
         room, start = int(self._room[page]), int(self.starts[page])

@@ -101,9 +101,12 @@ class AgeFamily:
     def next_cycle(self, state):
         """A cycle is due when an ask reaches the age, or when something changed since it was tried."""
         dues = [
-            state.last_cycle + 1000 if ask.id in state.tried else ask.created + self._age(state)
+            state.last_cycle + 1000
+            if ask.id in state.unschedulable_since
+            else ask.created + self._age(state)
             for ask in state.asks.values()
-            if ask.id not in state.preemptions and (state.changed or ask.id not in state.tried)
+            if ask.id not in state.preemptions
+            and (state.retry_needed or ask.id not in state.unschedulable_since)
         ]
         return max(min(dues), state.last_cycle + 1000) if dues else None
 
@@ -171,7 +174,11 @@ class AgeFamily:
         for one in sorted(node.allocations.values(), key=lambda one: (-one.created, one.id)):
             pairs = dict(state.types.shapes[one.shape].pairs)
             useful = any(lacking.get(index, 0) > 0 for index in pairs)
-            if useful and not one.told and self._weight(state, one) < self._weight(state, ask):
+            if (
+                useful
+                and not one.eviction_requested
+                and self._weight(state, one) < self._weight(state, ask)
+            ):
                 victims.append(one)
                 lacking = {index: left - pairs.get(index, 0) for index, left in lacking.items()}
         in_vain = not victims or any(left > 0 for left in lacking.values())

@@ -56,7 +56,7 @@ def run(*queues, rules=NEWEST, **more):
 
 
 def told(simulation):
-    """Return who was told to go for whom."""
+    """Return who is being evicted for whom."""
     return [
         (one["ask"], [victim["id"] for victim in one["victims"]])
         for one in simulation.decisions

@@ -92,7 +92,7 @@ def test_an_ask_whose_victims_did_not_help_it_lets_those_behind_it_pass():
 
 
 def test_quota_enforcement_counts_who_is_evicted_already_as_gone():
-    """Half of what runs is on its way out, and the rest fits the lowered quota: nobody else is told to go."""
+    """Half of what runs is on its way out, and the rest fits the lowered quota: nobody else is evicted."""
     later = queue("a", 2)
     later["metadata"]["annotations"] = {"evsched.io/quota-preemption-delay": "5s"}
     steps = [{"config": configuration(later)}, {"advance": "10s"}]

@@ -15,7 +15,7 @@ FUNGIBLE = {
 
 
 def test_an_ask_that_preempts_in_one_resource_and_borrows_in_the_other_preempts():
-    """The real scheduler takes it for a fit, and skips it in every cycle; here its victim is told to go."""
+    """The real scheduler takes it for a fit, and skips it in every cycle; here its victim is evicted."""
     mine = queue(
         "mine",
         "team",
@@ -236,7 +236,7 @@ def test_a_preemption_that_was_withdrawn_is_not_tried_again():
     for _ in range(20):
         events = partition.after(40)
         assert told(events) == {}
-    assert not partition.engine.state.allocations["x"].told
+    assert not partition.engine.state.allocations["x"].eviction_requested
     assert bound(partition.after(1, v.AllocationReleased(allocation="x"))) == ["ask"]
 
 

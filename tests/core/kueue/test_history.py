@@ -45,11 +45,12 @@ def step_of(dice: Random, engine: Engine, number: int) -> list[v.AnyInput]:
                 )
             )
         elif kind < 0.75 and state.allocations:
-            told = [one for one in state.allocations.values() if one.told]
+            told = [one for one in state.allocations.values() if one.eviction_requested]
             gone = dice.choice(told or list(state.allocations.values()))
             found.append(
                 v.AllocationReleased(
-                    allocation=gone.id, reason="preempted" if gone.told else "completed"
+                    allocation=gone.id,
+                    reason="preempted" if gone.eviction_requested else "completed",
                 )
             )
         elif kind < 0.82 and state.asks:
@@ -90,7 +91,7 @@ def check_books(engine: Engine) -> None:
             for index in range(state.width):
                 listed = quota in quota.top.borrowers.get(index, {})
                 assert listed is (quota.usage.get(index, 0) > quota.nominal.get(index, 0))
-    assert set(state.tried) <= set(state.asks)
+    assert set(state.unschedulable_since) <= set(state.asks)
     candidates = index_of(state).candidates
     if candidates is not None:
         listed = [

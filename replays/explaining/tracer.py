@@ -28,7 +28,7 @@ def remedy(subject: str, code: str, /, **facts: object) -> Note:
     return Note(subject=subject, code=code, sentence=REMEDIES[code](facts), facts=facts)
 
 
-class Notebook:
+class RecordingTracer:
     """A tracer that keeps what it hears, each consideration once."""
 
     def __init__(self, asks: frozenset[str] | None = None) -> None:

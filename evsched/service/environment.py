@@ -11,7 +11,7 @@ from typing import Protocol
 
 import structlog
 
-from events.streams.leadership import Surroundings
+from events.streams.leadership import Environment
 from evsched.core.rules import NEWEST
 
 TOLERATED_MS = 1000
@@ -113,13 +113,13 @@ class RecordTime:
         return self._last
 
 
-def surroundings(clock: Clock, checkpoint_every: int = 100_000) -> Surroundings:
+def environment(clock: Clock, checkpoint_every: int = 100_000) -> Environment:
     """Return what `Leadership.acquire` needs of the world outside, with real randomness."""
 
     async def pause(lost: int) -> None:
         await asyncio.sleep(random.uniform(0.02, 0.1) * lost)  # noqa: S311 - to part two racers, no secret
 
-    return Surroundings(
+    return Environment(
         now=clock.now,
         new_id=lambda: uuid.uuid4().hex,
         pause=pause,

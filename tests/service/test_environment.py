@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from evsched.service.surroundings import AHEAD_MS, TOLERATED_MS, BoundedClock, RecordTime
-from evsched.service.vicinity import own_name, surely_gone
+from evsched.service.environment import AHEAD_MS, TOLERATED_MS, BoundedClock, RecordTime
+from evsched.service.process_identity import own_name, surely_gone
 
 
 class Hand:
@@ -115,7 +115,7 @@ def test_a_clock_that_is_set_back_or_a_little_ahead_is_followed(jump):
 
 def test_a_process_is_gone_when_it_has_ended():
     """While it runs, while it waits to be buried, and after; nobody else's name is ever thought gone."""
-    script = "from evsched.service.vicinity import own_name; print(own_name(), flush=True); input()"
+    script = "from evsched.service.process_identity import own_name; print(own_name(), flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
