@@ -108,8 +108,8 @@ $(LOCKER):
 	build/locker/bin/pip install -q --disable-pip-version-check 'uv>=0.6'
 
 lock: $(LOCKER) ## Pin all dependencies with hashes: requirements.lock and requirements-dev.lock
-	$(COMPILE) pyproject.toml -o requirements.lock
-	$(COMPILE) --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	$(COMPILE) --extra web pyproject.toml -o requirements.lock
+	$(COMPILE) --extra web --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean: ## Remove what runs leave behind, .venv too; the fetched Kafka stays
 	rm -rf .venv build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache *.egg-info
