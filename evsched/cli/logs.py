@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from typing import Annotated
 from urllib.parse import quote
 
 from cyclopts import Group, Parameter
+from platformdirs import user_data_path
 
 from events.chain import ChainReader, Head, RecordedStep
 from events.errors import (
@@ -139,14 +138,7 @@ def _address(text: str) -> str:
 
 def data_directory() -> Path:
     """Return where this platform keeps the data of a user's programs."""
-    home = Path.home()
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "evsched"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "evsched"
-    # The XDG rules say that a path that is not absolute has to be ignored.
-    named = Path(os.environ.get("XDG_DATA_HOME") or ".")
-    return (named if named.is_absolute() else home / ".local" / "share") / "evsched"
+    return user_data_path("evsched", appauthor=False)
 
 
 @asynccontextmanager

@@ -4,15 +4,18 @@ The seed (quota_enforcement, "Quota Preemption Delay") compares the values in us
 and nothing else: usage is looked at when the timer fires. The table, for a queue of the
 configuration while the partition's switch is on:
 
-==============================================  ==================================================================
-change                                          timer ==============================================
-================================================================== delay is 0 now
-cancelled no maximum now                                  cancelled a type of the maximum is lower,
-or limited now  starts from zero though it was not before, whatever other types do the maximum
-changed without that (an increase)  cancelled only the delay changed                          starts
-from zero neither changed                                 goes on as it is
-==============================================
-==================================================================
+==============================================  =========================
+change                                          timer
+==============================================  =========================
+delay is 0 now                                  cancelled
+no maximum now                                  cancelled
+a type of the maximum is lower, or limited now  starts from zero
+though it was not before, whatever other types
+do
+the maximum changed without that (an increase)  cancelled
+only the delay changed                          starts from zero
+neither changed                                 goes on as it is
+==============================================  =========================
 
 A queue that is new has had no maximum, so its first one is a decrease from unlimited: row 2 of the
 seed's table, and the case of an *initial setup*, after which allocations that ran before the

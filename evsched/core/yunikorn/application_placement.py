@@ -3,11 +3,13 @@
 Rules are tried in their order. A rule finds the path of a queue or says why it does not; the first
 whose queue can take the application in, and lets its user submit, decides:
 
-========  ==================================================================================================================
-fixed     the queue that is its value tag       the application's tag of that name user      the
-user's name provided  the queue that the application names; the only rule, without ``create``, where
-none is configured ========
-==================================================================================================================
+========  =======================================================================================
+fixed     the queue that is its value
+tag       the application's tag of that name
+user      the user's name
+provided  the queue that the application names; the only rule, without ``create``, where none is
+          configured
+========  =======================================================================================
 
 A full path (``root.…``) is meant as it is. Any other name is a queue below the one that the parent
 rule finds, or below root; its dots become ``_dot_``, except in a fixed value, where they separate.

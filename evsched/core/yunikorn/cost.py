@@ -4,11 +4,11 @@ Every cost begins the same way, as the seed wants it (preemption_design): fewer 
 (law 1: a single one costs more than anything else), fewer originators, fewer victims. What follows
 can be chosen by name (``preemption.cost`` of the partition; seed cross_queue_preemption, answer 3):
 
-============  ===========================================================================================
+============  ============================================================================
 ``default``   lower priorities (their sum), then younger (the sum of ages), then less waste
-``youngest``  younger, then lower priorities, then less waste ``smallest``  less waste, then lower
-priorities, then younger ============
-===========================================================================================
+``youngest``  younger, then lower priorities, then less waste
+``smallest``  less waste, then lower priorities, then younger
+============  ============================================================================
 
 *Waste* is what the victims give up of the types that the ask requests, beyond what it lacks; type
 by type.

@@ -4,17 +4,15 @@ The next ask is found by walking down from root: at each parent the first child 
 to offer, in the leaf the first application, in it the first ask. Each level has its own order;
 smaller keys come first:
 
-============  ====================================================================================================================
+============  ===================================================================================
 queues        priority (highest first), share (lowest first), pending (largest first), path; with
-``application.sort.priority:
-              disabled`` on their parent: share, priority, pending, path
-applications  priority (highest first), share (policy ``fair``), age (oldest first), log order, id;
-with priorities disabled on
-              the leaf: share or age, priority, the rest as before
+              ``application.sort.priority: disabled`` on their parent: share, priority, pending,
+              path
+applications  priority (highest first), share (policy ``fair``), age (oldest first), log order,
+              id; with priorities disabled on the leaf: share or age, priority, the rest as before
 asks          priority (highest first), age (oldest first), log order, id: whatever is set on the
-leaf ("Change AllocationAsk
-              sorting within an application" is no goal of the seed)
-============  ====================================================================================================================
+              leaf ("Change AllocationAsk sorting within an application" is no goal of the seed)
+============  ===================================================================================
 
 **Priority.** An application has the highest priority of its waiting asks (the seed's
 ``askMaxPriority``), a leaf the highest of its applications, a parent the highest of its children
