@@ -17,7 +17,15 @@ from urllib.parse import quote
 
 import msgspec
 
-from events.bounds import MAX_ID, MAX_PROPOSAL_BYTES, MAX_SOURCE, RAW_KEPT, id_problem, printable
+from events.bounds import (
+    MAX_ID,
+    MAX_NAME,
+    MAX_PROPOSAL_BYTES,
+    MAX_SOURCE,
+    RAW_KEPT,
+    id_problem,
+    printable,
+)
 from events.errors import ProposalTooLarge
 from events.frame import (
     UNREADABLE,
@@ -25,7 +33,7 @@ from events.frame import (
     NestedTooDeep,
     decode_input,
     encode_event,
-    proposal_in,
+    provenance_in,
 )
 from events.vocabulary import AnyInput, Proposal
 
@@ -155,7 +163,8 @@ def read_proposal(record: InboxRecord, position: int) -> Proposal:
     """
     source = record.source[:MAX_SOURCE]
     problem, proposed = _input(record)
-    name = (proposed.proposal if proposed is not None else _id_of(record.data)) or record.id
+    said = _provenance(record.data) if proposed is None else (proposed.proposal, proposed.actor)
+    name, actor = said[0] or record.id, said[1]
     if proposed is not None and (wrong := id_problem(name)):
         problem, proposed = f"proposal: {wrong}", None
     if proposed is not None:
@@ -168,6 +177,7 @@ def read_proposal(record: InboxRecord, position: int) -> Proposal:
         source=source,
         problem=problem,
         raw=_beginning(record.data),
+        actor=actor[:MAX_NAME],
     )
 
 
@@ -193,9 +203,9 @@ def _input(record: InboxRecord) -> tuple[str, AnyInput | None]:
     return "", proposed
 
 
-def _id_of(data: bytes) -> str:
-    """Return the id in the body of a proposal that was refused; empty where it cannot be read."""
-    return proposal_in(data) if len(data) <= MAX_PROPOSAL_BYTES else ""
+def _provenance(data: bytes) -> tuple[str, str]:
+    """Return id and actor in the body of a refused proposal; empty where they cannot be read."""
+    return provenance_in(data) if len(data) <= MAX_PROPOSAL_BYTES else ("", "")
 
 
 def _beginning(data: bytes) -> str:

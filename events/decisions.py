@@ -72,7 +72,8 @@ class InputRejected(Event, frozen=True, kw_only=True):
             ``conflict``, ``unsupported`` where a process knows no such rules, and
             ``internal-error`` where evsched itself failed at it.
         proposal: Id of the proposal, empty when it had none.
-        source: Who proposed, as the producer named itself.
+        source: The program that proposed, as it named itself.
+        actor: The person or account behind it, as of `events.inputs.Input`.
         position: Its position in the inbox, -1 when it did not come from there.
         input: The proposal itself when it could be read.
         raw: Its beginning (at most 1,024 characters) when it could not, or when evsched failed at it.
@@ -85,6 +86,7 @@ class InputRejected(Event, frozen=True, kw_only=True):
     position: Position = -1
     input: AnyInput | None = None
     raw: str = ""
+    actor: str = ""
 
 
 class QueueCreated(Event, frozen=True, kw_only=True):

@@ -79,9 +79,10 @@ class _Kind(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Named(msgspec.Struct, frozen=True, gc=False):
-    """The id of a proposal, and nothing else of it."""
+    """The id of a proposal and its actor, and nothing else of it."""
 
     proposal: str = ""
+    actor: str = ""
 
 
 class FrameOutline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -200,13 +201,14 @@ def decode_input(data: bytes | str) -> AnyInput:
     return found
 
 
-def proposal_in(data: bytes) -> str:
-    """Return the id that a proposal names itself, however wrong the rest of it is; empty: none that can be read."""
+def provenance_in(data: bytes) -> tuple[str, str]:
+    """Return id and actor that a proposal names, however wrong the rest is; empty: unreadable."""
     try:
         _must_be_shallow(data, MAX_DEPTH)
-        return _named_decoder.decode(data).proposal
+        found = _named_decoder.decode(data)
     except UNREADABLE:
-        return ""
+        return "", ""
+    return found.proposal, found.actor
 
 
 def _must_be_shallow(data: bytes | str, most: int) -> None:

@@ -13,6 +13,7 @@ from events.bounds import (
     MAX_DOCUMENT,
     MAX_ID,
     MAX_NAME,
+    MAX_SOURCE,
     Count,
     Milliseconds,
     Name,
@@ -45,9 +46,15 @@ class Input(Event, frozen=True, kw_only=True):
     Attributes:
         proposal: Id of the proposal, given by its producer; the same id twice is recognised. Empty:
             not checked.
+        source: The program that proposed it, as it named itself. In a proposal it may be empty: the
+            leader takes that of the record (``ce_source``), which counts where both are there.
+        actor: The person or account behind it, as the program says; empty: unknown. Whoever may
+            write to the inbox may say anything: what it is worth, the rights on the inbox decide.
     """
 
     proposal: Annotated[str, Meta(max_length=MAX_ID)] = ""
+    source: Annotated[str, Meta(max_length=MAX_SOURCE)] = ""
+    actor: Annotated[str, Meta(max_length=MAX_NAME)] = ""
 
 
 class PodSet(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -70,10 +77,12 @@ class ConfigurationApplied(Input, frozen=True, kw_only=True):
 
     Attributes:
         document: The text that was applied, for audits; empty when there was none.
+        message: Why it was applied, in the words of its author, as the message of a commit.
     """
 
     configuration: Configuration
     document: Annotated[str, Meta(max_length=MAX_DOCUMENT)] = ""
+    message: Text = ""
 
 
 class NodeRegistered(Input, frozen=True, kw_only=True):

@@ -96,7 +96,8 @@ class Proposal(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         position: Its position in the inbox; -1 when it did not come from one.
-        source: Who proposed, as the producer named itself.
+        source: The program that proposed, as it named itself; empty: that of the input counts.
+        actor: The person or account behind it; empty: that of the input counts.
         input: The proposal; None when it could not be read, and then ``problem`` says why and
             ``raw`` holds its beginning.
         code: Of the refusal when ``input`` is None; empty counts as ``malformed``. A leader gives it
@@ -111,6 +112,7 @@ class Proposal(Struct, frozen=True, kw_only=True, gc=False):
     problem: str = ""
     raw: str = ""
     code: str = ""
+    actor: str = ""
 
 
 __all__ = [

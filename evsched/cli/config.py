@@ -10,12 +10,13 @@ from uuid import uuid4
 import msgspec
 from cyclopts import App, Parameter
 
+from events.bounds import MAX_TEXT
 from events.configuration import Configuration
 from events.vocabulary import ConfigurationApplied
 from evsched.cli.answers import DONE, MISUSE, NO, CommandError, emit, paper, refused, say, tell
 from evsched.cli.cells import counted
 from evsched.cli.logs import HERE, Where
-from evsched.cli.options import Json
+from evsched.cli.options import Actor, Json
 from evsched.cli.past import history_of
 from evsched.cli.proposing import propose
 from evsched.config import ConfigurationError, Fault, Loaded, load
@@ -148,12 +149,15 @@ def _choose(loaded: Loaded, in_force: Configuration | None) -> Configuration:
 
 
 @app.command
-async def apply(
+async def apply(  # noqa: PLR0913 - one parameter an option
     files: Files,
     /,
     *,
     where: Where = HERE,
     name: str | None = None,
+    source: str = "/evsched/config/apply",
+    actor: Actor = "",
+    message: str = "",
     strict: Strict = False,
     wait: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
@@ -166,14 +170,24 @@ async def apply(
 
     `evsched config apply queues.yaml --name gpu --partition 1`
 
+    `evsched config apply queues.yaml --actor ann --message "More for web until the sale is over"`
+
     Args:
         files: One queues.yaml, or Kueue manifests in files and folders.
         where: Which log.
         name: The partition to apply, where a queues.yaml holds several.
+        source: The program that applies it, for the log: a URI reference; other letters are
+            escaped.
+        actor: The person or account that applies it, for `evsched audit config-history`.
+        message: Why, as the message of a commit.
         strict: Warnings refuse it as well.
         wait: Wait until a leader has answered; exits 1 when it refuses.
         json: One document: the id of the proposal, its position, and with --wait the answer.
     """
+    if len(message) > MAX_TEXT:
+        raise CommandError(
+            f"--message: found {len(message)} characters, expected at most {MAX_TEXT}"
+        )
     loaded = load_or_refuse(files, strict=strict)
     found = [one for one in loaded.configurations if name is None or one.partition == name]
     if len(found) != 1:
@@ -187,8 +201,10 @@ async def apply(
         proposal=f"config:{uuid4().hex}",
         configuration=found[0],
         document=loaded.text if len(loaded.text) <= MAX_DOCUMENT else "",
+        actor=actor,
+        message=message,
     )
-    ((position, answer),) = await propose(where, [proposed], "/evsched/config/apply", wait=wait)
+    ((position, answer),) = await propose(where, [proposed], source, wait=wait)
     if json:
         emit(
             {"proposal": proposed.proposal, "position": position}

@@ -15,3 +15,12 @@ Json = Annotated[
         help="Print data as JSON, a document a line.",
     ),
 ]
+
+Actor = Annotated[
+    str,
+    Parameter(
+        name="--actor",
+        env_var="EVSCHED_ACTOR",
+        help="The person or account behind a proposal, for the log.",
+    ),
+]

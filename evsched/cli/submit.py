@@ -15,7 +15,7 @@ from events.frame import UNREADABLE, decode_input
 from events.vocabulary import AnyInput
 from evsched.cli.answers import DONE, NO, CommandError, emit, say
 from evsched.cli.logs import HERE, Where
-from evsched.cli.options import Json
+from evsched.cli.options import Actor, Json
 from evsched.cli.proposing import propose
 from evsched.service.proposing import ACCEPTED
 
@@ -26,6 +26,7 @@ async def submit(
     *,
     where: Where = HERE,
     source: str = "/evsched/submit",
+    actor: Actor = "",
     wait: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
 ) -> int:
@@ -44,11 +45,15 @@ async def submit(
     Args:
         file: JSON lines.
         where: Which log.
-        source: Who proposes, for the log: a URI reference; other letters are escaped.
+        source: The program that proposes, for the log: a URI reference; other letters are escaped.
+        actor: The person or account behind it, in every line that does not say so itself.
         wait: Wait until a leader has answered all of them; exits 1 when it refused any.
         json: One document a proposal: its id, position, and with --wait the answer.
     """
-    inputs = list(parsed(_lines(file), str(file)))
+    inputs = [
+        one if one.actor or not actor else replace(one, actor=actor)
+        for one in parsed(_lines(file), str(file))
+    ]
     answers = await propose(where, inputs, source, wait=wait)
     refused = 0
     for proposed, (position, answer) in zip(inputs, answers, strict=True):

@@ -207,6 +207,9 @@ class Engine:
     def _take(self, step: Step, proposal: v.Proposal) -> None:
         proposal = _named(proposal)
         proposed = proposal.input
+        source, actor = proposal.source, proposal.actor
+        if proposed is not None:
+            source, actor = source or proposed.source, actor or proposed.actor
         refused = self._refusal(proposal)
         if refused is not None:
             raw = proposal.raw
@@ -220,14 +223,16 @@ class Engine:
                 code=refused.code,
                 reason=refused.reason,
                 proposal=proposal.id,
-                source=proposal.source,
+                source=source,
                 position=proposal.position,
                 input=proposed,
                 raw=raw[: self.state.rules.raw_kept],
+                actor=actor,
             )
             return
         assert proposed is not None
-        event = replace(proposed, seq=self.state.seq + 1, proposal=proposal.id)
+        seq = self.state.seq + 1
+        event = replace(proposed, seq=seq, proposal=proposal.id, source=source, actor=actor)
         if self.family is not None:
             event = self.family.completed(self.state, event)
         self._accept(step, event)

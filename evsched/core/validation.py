@@ -53,6 +53,7 @@ def _names(proposed: v.AnyInput) -> Iterable[str]:
         "required_node",
         "priority_class",
         "uid",
+        "actor",
     ):
         value = getattr(proposed, field, None)
         if value is not None:

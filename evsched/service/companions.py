@@ -87,6 +87,7 @@ async def _judged(proposal: Proposal, others: Companions) -> Proposal:
         problem=f"rules {proposed.rules}: {reason}",
         raw=encode_event(proposed).decode(),
         code=UNSUPPORTED,
+        actor=proposal.actor or proposed.actor,
     )
 
 

@@ -178,6 +178,7 @@ class Containment:
             problem=f"{kind}: evsched failed at it, at {fault.place}: {in_short(fault.reason)}",
             raw=_raw(proposal),
             code=CODE,
+            actor=proposal.actor or (proposal.input.actor if proposal.input is not None else ""),
         )
         return True
 

@@ -38,7 +38,7 @@ PUBLIC = frozenset({"", "*", "root", "default", "nobody", "cohort"})
 NAMES = frozenset({
     "ask", "allocation", "application", "node", "required_node", "user", "uid", "id", "proposal", "source", "cohort",
     "cluster_queue", "namespace", "flavor", "groups", "users", "namespaces", "victims", "tried", "name", "parent",
-    "inbox", "replaces", "priority_class",
+    "inbox", "replaces", "priority_class", "actor",
 })  # fmt: skip
 """Fields that hold a name, or several."""
 
@@ -160,8 +160,8 @@ class _Walker:
             return tuple(self.struct(item) for item in value)
         if field in CLEARED and isinstance(value, str):
             return ""
-        if field == "reason" and isinstance(owner, v.Input):
-            return value if value in _REASONS else "other"
+        if field in ("reason", "message") and isinstance(owner, v.Input):
+            return value if value in _REASONS else "other" if field == "reason" else ""
         if field in ("submit_acl", "admin_acl"):
             return self.acl(value)
         if field == "name" and isinstance(owner, c.PlacementRuleSpec):
@@ -282,21 +282,15 @@ class NamelessLog:
 
 
 def _proposal(walker: _Walker, proposal: v.Proposal) -> v.Proposal:
-    if proposal.input is None:
-        problem = "proposal: cannot be read"
-        return replace(
-            proposal,
-            id=walker.path(proposal.id),
-            source=walker.path(proposal.source),
-            raw="",
-            problem=problem,
-        )
-    return replace(
+    named = replace(
         proposal,
         id=walker.field(proposal, "proposal", proposal.id),
         source=walker.field(proposal, "source", proposal.source),
-        input=walker.struct(proposal.input),
+        actor=walker.field(proposal, "actor", proposal.actor),
     )
+    if proposal.input is None:
+        return replace(named, raw="", problem="proposal: cannot be read")
+    return replace(named, input=walker.struct(proposal.input))
 
 
 def _must_agree(walker: _Walker, step: RecordedStep, events: tuple[v.AnyEvent, ...]) -> None:

@@ -39,6 +39,7 @@ def proposal_of(event: v.AnyEvent) -> v.Proposal:
             problem=event.reason if malformed else "",
             raw=event.raw,
             code=event.code if malformed else "",
+            actor=event.actor,
         )
     return v.Proposal(input=replace(event, seq=0))  # type: ignore[arg-type]
 

@@ -1,9 +1,11 @@
 """`evsched config check` and `diff`."""
 
+import asyncio
 import json
 
 import pytest
 
+from events.streams import open_streams
 from evsched.cli.main import run
 
 TEXT = """
@@ -125,3 +127,33 @@ partitions:
     assert "queue root.web: resources.max.vcore 4 → 2" in said
     assert "queue root.web: uses vcore 4, above its maximum 2" in said
     assert "quota enforcement starts" in said
+
+
+def test_who_applies_a_configuration_and_why_are_proposed_with_it(
+    queues, tmp_path, capsys, monkeypatch
+):
+    """The inbox holds program, person and message, and a message without end is refused at once."""
+    monkeypatch.setenv("EVSCHED_LOG", f"sqlite:///{tmp_path / 'log.db'}")
+    monkeypatch.setenv("EVSCHED_ACTOR", "ann")
+    path = queues("q.yaml", 4)
+    assert run(["config", "apply", path, "--message", "x" * 5000]) == 2
+    assert "--message: found 5000 characters, expected at most 4096" in capsys.readouterr().err
+    assert run(["config", "apply", path, "--source", "/ci/7", "--message", "for the sale"]) == 0
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text(
+        '{"type": "NodeRemoved", "node": "n1"}\n'
+        '{"type": "NodeRemoved", "node": "n2", "actor": "bob"}\n'
+    )
+    assert run(["submit", str(lines)]) == 0
+
+    async def proposals():
+        async with open_streams(f"sqlite:///{tmp_path / 'log.db'}", 0) as streams:
+            return await streams.inbox.read(0)
+
+    found = asyncio.run(proposals())
+    assert [(one.source, one.input.actor) for one in found] == [
+        ("/ci/7", "ann"),
+        ("/evsched/submit", "ann"),
+        ("/evsched/submit", "bob"),
+    ]
+    assert found[0].input.message == "for the sale"

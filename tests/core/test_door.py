@@ -245,3 +245,38 @@ def test_a_long_name_is_not_repeated_for_everything_it_holds(whose: str) -> None
     events, peak = measured(LONG_NAMES[whose])
     assert len(refusal(events)) < 5000
     assert peak < 8_000_000
+
+
+def test_an_event_says_which_program_proposed_it_and_for_whom():
+    """Accepted or refused: the record's own source counts, and deciding again finds the same."""
+    engine = Engine()
+    engine.lead(NOW, 1, "me")
+    applied = v.ConfigurationApplied(
+        configuration=partition(QueueSpec(name="a")).configuration,
+        actor="ann",
+        source="/copied/from/elsewhere",
+        message="A queue for the sale",
+    )
+    lost = read_proposal(InboxRecord(data=b'{"type":"Nothing","actor":"bob"}', source="/x"), 7)
+    events = engine.step(
+        NOW,
+        [
+            v.Proposal(input=applied, source="/evsched/config/apply"),
+            v.Proposal(input=v.NodeRemoved(node="n1", actor="ann", source="/agents/7")),
+            lost,
+        ],
+    )
+    said = [(type(one).__name__, one.source, one.actor) for one in events if not one.cause]
+    assert said == [
+        ("ConfigurationApplied", "/evsched/config/apply", "ann"),
+        ("InputRejected", "/agents/7", "ann"),
+        ("InputRejected", "/x", "bob"),
+    ]
+    assert events[0].message == "A queue for the sale"
+    verified(events)
+
+
+def test_an_actor_that_cannot_be_shown_is_refused():
+    """Who did it is read by auditors, so it is held to what every name is."""
+    events = step(Engine(), v.NodeRegistered(node="n1", capacity={}, actor="a\nb"))
+    assert refusal(events) == "name 'a\\nb': holds control characters, expected printable ones"

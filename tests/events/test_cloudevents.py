@@ -218,7 +218,7 @@ UNKNOWN = {
     ),
     "nothing that is near": (
         b'{"type":"NodeRemoved","node":"n","wxyz":1}',
-        "found the unknown field 'wxyz', expected one of type, proposal, node",
+        "found the unknown field 'wxyz', expected one of type, proposal, source, actor, node",
     ),
     "in an element of a list": (
         b'{"type":"AskSubmitted","ask":"a","podsets":[{"name":"p","resources":{},"resource":{}}]}',

@@ -85,6 +85,23 @@ def test_a_regular_expression_in_a_filter_is_refused():
         collect(steps)
 
 
+def test_who_proposed_is_renamed_and_why_is_left_out():
+    """The program, the person and the message of a commit are as telling as any name."""
+    spec = c.YunikornSpec(root=c.QueueSpec(name="root", parent=True))
+    applied = v.ConfigurationApplied(
+        configuration=spec, actor="hanna", message="for the sale", proposal="acme/1"
+    )
+    engine = Engine()
+    unread = v.Proposal(source="/acme/7", actor="bob", id="acme/2", problem="is empty", raw="acme")
+    events = engine.step(START, [v.Proposal(input=applied, source="/acme/7"), unread])
+    head = Head(next_seq=3, time=START, frame=1, hash="h", position=1)
+    step = RecordedStep(head, START, True, events)
+    ((_, found),) = anonymise(collect([step]), [step])
+    text = b"".join(map(encode_event, found)).decode()
+    assert not [name for name in ("hanna", "bob", "acme", "sale") if name in text]
+    assert found[0].source == found[1].source != ""
+
+
 KEPT = {
     "release", "family",
     "place", "subject", "type", "due", "leader", "digest", "rule", "algorithm", "code", "kind", "reason", "message", "partition",
