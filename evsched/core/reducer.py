@@ -56,6 +56,10 @@ def apply_all(
 
 
 def _leader_started(state: State, event: v.LeaderStarted) -> None:
+    """A term began.
+
+    Its cadence of checkpoints holds from here on, so that a later reader knows when one is due.
+    """
     state.term = event.term
     state.leader = event.leader
     state.checkpoint_every = event.checkpoint_every
@@ -69,6 +73,11 @@ def _nothing(state: State, event: v.InputRejected | v.EvictionRefused | v.InboxA
 
 
 def _cycle_started(state: State, event: v.CycleStarted) -> None:
+    """A cycle is over: the asks it tried in vain are remembered with its number.
+
+    How many cycles ran since then is how often an ask missed an opportunity. ``again`` says that
+    the next cycle must come even if nothing changes until then.
+    """
     state.last_cycle = state.time
     state.cycles += 1
     state.retry_needed = event.again
@@ -84,6 +93,10 @@ def _cycle_started(state: State, event: v.CycleStarted) -> None:
 
 
 def _checkpoint_recorded(state: State, event: v.CheckpointRecorded) -> None:
+    """A digest of the state was written; the next one is due so many events after this one.
+
+    Whether it is right has been compared before: applying it changes nothing that it covers.
+    """
     state.last_checkpoint = event.seq
 
 

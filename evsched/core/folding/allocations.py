@@ -1,4 +1,12 @@
-"""What allocations do to the state: they begin to run, and end."""
+"""What allocations do to the state: they begin to run, and end.
+
+A task begins to run in two ways. `AllocationBound` is a decision: an ask becomes an allocation
+with the same id. `AllocationRestored` is an input: the scheduler was installed in a cluster that
+ran already. It ends by `AllocationReleased`, whatever the reason: completed, evicted, its node
+gone.
+
+Each of them may help an ask that waits in vain, so each sets `State.retry_needed`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +25,16 @@ if TYPE_CHECKING:
 
 
 def allocation_restored(state: State, event: v.AllocationRestored) -> None:
-    """An allocation was found running."""
+    """An allocation was found running.
+
+    It may be on its way out already (``preempting``); then it counts as a victim of nobody, and no
+    timer is armed, since it is not known who asked for its room. With Kueue its quota is the one
+    of its flavors, while the amounts that were asked for are kept beside it for the day it is put
+    back.
+
+    Raises:
+        LookupError: Its node is unknown; validation refuses that, so the log is damaged.
+    """
     asked = state.shape(total(event))
     shape = asked
     if event.flavors is not None or event.podsets:
@@ -55,7 +72,14 @@ def allocation_restored(state: State, event: v.AllocationRestored) -> None:
 
 
 def allocation_bound(state: State, event: v.AllocationBound) -> None:
-    """An ask got its resources."""
+    """An ask got its resources.
+
+    With YuniKorn that is a node; with Kueue, quota in the flavors that the event names, and no
+    node. The allocation keeps the ask's id, priority, creation and right to stay.
+
+    Raises:
+        LookupError: Its node is unknown: the log is damaged.
+    """
     node = event.node
     if node is not None and node not in state.nodes:
         raise LookupError(node)
@@ -99,7 +123,11 @@ def allocation_bound(state: State, event: v.AllocationBound) -> None:
 
 
 def allocation_released(state: State, event: v.AllocationReleased) -> None:
-    """An allocation ended."""
+    """An allocation ended.
+
+    Where it was a victim, whoever waits for its room learns that. With Kueue the tree of its
+    cohort is looked at again. An application that is closing goes with its last allocation.
+    """
     allocation = state.allocations.pop(event.allocation)
     application = state.applications[allocation.application]
     application.running -= 1
@@ -126,7 +154,12 @@ def flavored(resources: dict[str, int], flavors: dict[str, str] | None) -> dict[
 def flavored_total(
     resources: dict[str, int], flavors: dict[str, str] | None, podsets: tuple[v.PodSet, ...]
 ) -> dict[str, int]:
-    """Return what a Kueue workload uses of its quotas, by ``flavor/resource``."""
+    """Return what a Kueue workload uses of its quotas, by ``flavor/resource``.
+
+    Podsets may differ in their flavors, so each is translated by itself and they are added up
+    then. What no flavor is named for uses no quota (a resource that no group of the ClusterQueue
+    covers).
+    """
     if not podsets:
         return flavored(resources, flavors)
     total: dict[str, int] = {}

@@ -1,4 +1,8 @@
-"""What applications do to the state. One that came with its first ask, unsubmitted, goes with the last thing it has."""
+"""What applications do to the state.
+
+One that was submitted stays until it is removed. One that came with its first ask, unsubmitted,
+goes with the last thing it has: nobody would ever remove it.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,16 @@ if TYPE_CHECKING:
 
 
 def application_submitted(state: State, event: v.ApplicationSubmitted) -> None:
-    """An application arrived; the ApplicationPlaced that follows takes it in."""
-    # It is taken in by the ApplicationPlaced that follows; what it brought is kept until then.
+    """An application arrived; what it brought is kept for the ApplicationPlaced that follows.
+
+    The input says who it is, the decision says where it belongs. They are two events so that a log
+    tells what was asked for, and a reader needs no placement rules.
+    """
     state.arriving[event.application] = event
 
 
 def application_placed(state: State, event: v.ApplicationPlaced) -> None:
-    """An application was taken into a queue."""
+    """An application was taken into a queue, which a placement rule found or it named itself."""
     arrived = state.arriving.pop(event.application)
     application = take_in(
         state,
@@ -36,7 +43,10 @@ def application_placed(state: State, event: v.ApplicationPlaced) -> None:
 
 
 def application_removed(state: State, event: v.ApplicationRemoved) -> None:
-    """An application ended; what it has left ends by the events that follow."""
+    """An application ended; what it has left ends by the events that follow.
+
+    What is set aside of it is answered here, as no event for an ask that waits nowhere will come.
+    """
     application = state.applications[event.application]
     application.closing = True
     for one in tuple(state.suspended.values()):
@@ -67,7 +77,10 @@ def take_in(  # noqa: PLR0913, PLR0917 - one value a field
     created: int | None,
     seq: int,
 ) -> Application:
-    """Add an application to a leaf and return it."""
+    """Add an application to a leaf and return it.
+
+    ``created`` None means now. ``seq`` is its place in the log, which breaks ties of age.
+    """
     application = Application(
         id=name,
         leaf=leaf,
@@ -83,7 +96,10 @@ def take_in(  # noqa: PLR0913, PLR0917 - one value a field
 
 
 def forget_if_done(state: State, application: Application) -> None:
-    """Forget an application that is closing and has nothing left."""
+    """Forget an application that is closing and has nothing left.
+
+    Called after each thing that ends, by whoever ended it; else it does nothing.
+    """
     if application.closing and not application.asks and not application.running:
         state.applications.pop(application.id, None)
         application.leaf.applications.pop(application.id, None)

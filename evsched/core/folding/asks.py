@@ -1,4 +1,10 @@
-"""What asks do to the state: they begin to wait, and stop."""
+"""What asks do to the state: they begin to wait, and stop.
+
+An ask is in three places: among all (`State.asks`), with its application, and, along the path of
+its queue, in the pending amounts, which are a tally. It stops waiting by being bound or withdrawn,
+and both go through `take_out`, so that nothing that is kept about a waiting ask can be forgotten
+there.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +26,12 @@ if TYPE_CHECKING:
 
 
 def ask_submitted(state: State, event: v.AskSubmitted) -> None:
-    """An ask begins to wait."""
+    """An ask begins to wait.
+
+    It is new to preemption: its age runs from ``created``, where the submitter says when that was,
+    else from now. It does not set `State.retry_needed`, because it cannot help an ask that waits
+    already; it is looked at because it is not in `State.unschedulable_since`.
+    """
     resources = total(event) if event.podsets else event.resources
     shape = state.types.known.get(written(resources)) or state.shape(resources)
     name = event.ask
@@ -59,7 +70,12 @@ def ask_submitted(state: State, event: v.AskSubmitted) -> None:
 
 
 def ask_withdrawn(state: State, event: v.AskWithdrawn) -> None:
-    """An ask was taken back, by its owner or because it is set aside."""
+    """An ask was taken back, by its owner or because it is set aside.
+
+    One that is set aside already (`evsched.core.suspension`) waits nowhere any more, so that there
+    is only its suspension to end. An ask that leaves may let another one be served: it no longer
+    counts against a maximum, a limit, or the order of its cohort.
+    """
     if state.suspended and event.ask not in state.asks and ("ask", event.ask) in state.suspended:
         suspension.answered(state, event.ask)
         return
@@ -74,7 +90,12 @@ def ask_withdrawn(state: State, event: v.AskWithdrawn) -> None:
 
 
 def take_out(state: State, application: Application, ask: Ask) -> None:
-    """Forget an ask that is no longer among those that wait, but for the tallies."""
+    """Forget an ask that is no longer among those that wait, but for the tallies.
+
+    With it goes what only a waiting ask has: the memory of tries in vain, its preemption, the node
+    that is kept for it, and the pause of an application in which nothing waits any more. Victims
+    that were chosen for it are still evicted: their room is for whoever is next.
+    """
     name = ask.id
     del application.asks[name]
     if name in state.unschedulable_since:
@@ -93,7 +114,7 @@ def take_out(state: State, application: Application, ask: Ask) -> None:
 
 
 def total(event: v.AskSubmitted | v.AllocationRestored) -> dict[str, int]:
-    """Return what all podsets ask for together, by resource name."""
+    """Return what all podsets ask for together, by resource name, in base units."""
     if not event.podsets:
         return event.resources
     total: dict[str, int] = {}

@@ -1,4 +1,8 @@
-"""What configurations, nodes and queues do to the state."""
+"""What configurations, nodes and queues do to the state.
+
+These are the rare events, and the ones with the widest effect: each may help any ask that waits.
+So they set `State.retry_needed`, and where an index cannot be told what changed it is thrown away.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,13 @@ if TYPE_CHECKING:
 
 
 def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
-    """A configuration came into force."""
+    """A configuration came into force.
+
+    The queue tree is built anew and everything that runs or waits is put into it
+    (`trees.install`). With Kueue every tree of cohorts is looked at again, and a cycle that was
+    cut by its budget is not gone on with: what it had left to do was worked out under other
+    quotas.
+    """
     install(state, event.configuration)
     state.retry_needed = True
     # New quotas are something new for every tree of cohorts.
@@ -25,7 +35,11 @@ def configuration_applied(state: State, event: v.ConfigurationApplied) -> None:
 
 
 def rules_adopted(state: State, event: v.RulesAdopted) -> None:
-    """Other rules came into force: what was tried in vain under the former ones is tried again."""
+    """Other rules came into force: what was tried in vain under the former ones is tried again.
+
+    Only the decisions that follow depend on them. No fold does, so that a log is read in the same
+    way whatever its rules are (docs/adr/0040).
+    """
     state.rules_version = event.rules
     state.retry_needed = True
     if admits_by_quota(state.configuration):
@@ -35,7 +49,11 @@ def rules_adopted(state: State, event: v.RulesAdopted) -> None:
 
 
 def node_registered(state: State, event: v.NodeRegistered) -> None:
-    """A node joined."""
+    """A node joined.
+
+    Its capacity is added to the cluster's total, on which fair maxima and the share of queues
+    without a guarantee depend.
+    """
     shape = state.shape(event.capacity)
     node = Node(event.node, state.width)
     node.resources = event.capacity
@@ -51,7 +69,12 @@ def node_registered(state: State, event: v.NodeRegistered) -> None:
 
 
 def node_updated(state: State, event: v.NodeUpdated) -> None:
-    """A node changed."""
+    """A node changed.
+
+    What the event leaves out stays as it was. A capacity replaces the former one as a whole: a
+    type that is not named any more is 0. It may fall below what runs on the node; nothing is
+    evicted for that, but the node takes nothing until enough has ended.
+    """
     node = state.nodes[event.node]
     if event.capacity is not None:
         shape = state.shape(event.capacity)
@@ -71,7 +94,11 @@ def node_updated(state: State, event: v.NodeUpdated) -> None:
 
 
 def node_removed(state: State, event: v.NodeRemoved) -> None:
-    """A node is gone; what ran there is released by the events that follow."""
+    """A node is gone; what ran there is released by the events that follow.
+
+    Until then those allocations name a node that is unknown, so a reader that counts keeps it
+    aside (`State.lost`) for their ends.
+    """
     node = state.nodes.pop(event.node)
     if state.counting and node.allocations:
         state.lost[event.node] = node
@@ -83,7 +110,11 @@ def node_removed(state: State, event: v.NodeRemoved) -> None:
 
 
 def queue_created(state: State, event: v.QueueCreated) -> None:
-    """A dynamic queue was created."""
+    """A dynamic queue was created by a placement rule.
+
+    Which queues exist besides those of the configuration is truth: a log is read without asking
+    the placement rules again.
+    """
     state.dynamic[event.queue] = event.parent
     assert state.configuration is not None  # a placement rule made it
     family = family_of(state.configuration)
@@ -91,7 +122,7 @@ def queue_created(state: State, event: v.QueueCreated) -> None:
 
 
 def queue_removed(state: State, event: v.QueueRemoved) -> None:
-    """A queue that was empty went."""
+    """A dynamic or draining queue went, as nothing ran or waited in it any more."""
     state.dynamic.pop(event.queue, None)
     state.templates.pop(event.queue, None)
     queue = state.queues.pop(event.queue)
@@ -102,7 +133,11 @@ def queue_removed(state: State, event: v.QueueRemoved) -> None:
 
 
 def mark_dirty(state: State, leaf: Queue) -> None:
-    """Note that something ended in the tree of a leaf (Kueue): who waits there in vain is looked at again."""
+    """Note that something ended in the tree of a leaf (Kueue).
+
+    What waits there in vain is looked at again in the next cycle, and nothing outside that tree:
+    cohorts of different trees share no quota.
+    """
     if leaf.quota is not None:
         state.dirty_cohorts[leaf.quota.tree] = None
 

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def application_paused(state: State, event: v.ApplicationPaused) -> None:
-    """An application is not looked at for a while."""
+    """An application is not looked at for a while (`application.unschedasks.backoff`).
+
+    Too many of its asks fit on no node. They go on waiting and keep their age; the timer is the
+    moment from which they are looked at again.
+    """
     state.timers.arm(
         Timer(event.until, f"{PAUSE}:{event.application}", PAUSE, event.application, event.seq)
     )
@@ -26,7 +30,12 @@ def application_paused(state: State, event: v.ApplicationPaused) -> None:
 
 
 def application_resumed(state: State, event: v.ApplicationResumed) -> None:
-    """An application is looked at again; its asks have missed the preemption cycles that ran since."""
+    """An application is looked at again.
+
+    Its asks have missed the preemption cycles that ran since. Where one of them was tried in vain
+    before the pause, the next cycle tries it again, because what changed meanwhile was not told to
+    it.
+    """
     end_pause(state, event.application)
     application = state.applications[event.application]
     state.retry_needed = state.retry_needed or any(

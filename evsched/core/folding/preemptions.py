@@ -1,4 +1,21 @@
-"""What preemptions, evictions and quota enforcement do to the state."""
+"""What preemptions, evictions and quota enforcement do to the state.
+
+A preemption has a life of several events. Its decision names the victims and the ask; from then on
+the ask is *in flight* (`State.preemptions`), each victim carries who asked for its room, and one
+timer for the whole decision says when the agent is asked again. Victims leave one by one by
+`AllocationReleased`. The ask is bound, withdrawn, or its preemption is called off, and what is
+left of the victims may then stay.
+
+Three things are kept so that no event has to search for them:
+
+=====================  ===================================================================
+`State.preemptions`    by ask: the node, and the victims that have not left yet
+`State.leaving`        by ``seq`` of a decision: its victims that have not left yet
+`State.quota_runs`     by queue: the victims of its quota enforcement that have not left
+=====================  ===================================================================
+
+All three are truth. They shrink in `left`, in one place, whatever the reason is.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +37,13 @@ if TYPE_CHECKING:
 
 
 def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
-    """Victims are being evicted for an ask, which is in flight from here on."""
+    """Victims are being evicted for an ask, which is in flight from here on.
+
+    An ask that is in flight already may get further victims (Kueue, a node that shrank): those it
+    waited for stay on its list, in front, and what it claims along its path is not counted twice.
+    A node, where one is named, is kept for the ask until it is bound there or the preemption is
+    called off (seed preemption_design: all victims of an ask run on one node).
+    """
     told = tell(state, event.victims, event.seq, ask=event.ask)
     ask = state.asks[event.ask]
     ask.failed = ""
@@ -39,7 +62,12 @@ def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
 
 
 def ask_nominated(state: State, event: v.AskNominated) -> None:
-    """An ask is in flight to room that others' victims leave."""
+    """An ask is in flight to room that others' victims leave (rules 2).
+
+    It has no victims of its own. What it will use counts along its path as if it ran, so that the
+    same room is not promised twice. The timer is the end of its patience: whoever has not left by
+    then has used up the grace time, and the ask may preempt elsewhere.
+    """
     ask = state.asks[event.ask]
     ask.failed = ""
     ask.patient_until = event.until
@@ -55,7 +83,11 @@ def ask_nominated(state: State, event: v.AskNominated) -> None:
 
 
 def preemption_failed(state: State, event: v.PreemptionFailed) -> None:
-    """The reason of a failed try was written down."""
+    """The reason of a failed try was written down.
+
+    ``until``, where it is given, is when room that is leaving already should be there: the ask is
+    not tried again before, however much changes meanwhile.
+    """
     ask = state.asks[event.ask]
     ask.failed = event.reason
     if event.until is not None:
@@ -65,10 +97,13 @@ def preemption_failed(state: State, event: v.PreemptionFailed) -> None:
 
 
 def eviction_repeated(state: State, event: v.EvictionRepeated) -> None:
-    """A victim was asked again."""
+    """The agent was asked again to evict a victim that did not leave within its grace time.
+
+    All victims of one decision share one timer; the first of them that is asked again moves it,
+    and the others find it moved.
+    """
     allocation = state.allocations[event.allocation]
     allocation.attempts = event.attempt
-    # All victims of one decision share one timer; the first of them moves it.
     due, name = state.time + grace_ms(state), f"evict:{allocation.eviction_decided_by}"
     armed = state.timers.armed.get(name)
     if armed is None or armed.due != due:
@@ -76,7 +111,13 @@ def eviction_repeated(state: State, event: v.EvictionRepeated) -> None:
 
 
 def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
-    """Victims may stay."""
+    """A preemption was called off: the victims that are still there may stay.
+
+    Without an ask it is an eviction for a quota that is given up. With one, the ask is no longer
+    in flight: its node is free for others and it waits like any other ask. Whether it may preempt
+    again depends on why: the loss of its node gives it another turn, a victim that never left does
+    not, since it would evict one after the other for ever ("no storm", docs/adr/0007).
+    """
     for name in event.victims:
         allocation = state.allocations[name]
         left(state, allocation)
@@ -107,17 +148,23 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
 
 
 def quota_scheduled(state: State, event: v.QuotaPreemptionScheduled) -> None:
-    """A quota timer was started."""
+    """A queue is above a maximum that was lowered: its delay runs from here (seed
+    quota_enforcement).
+    """
     state.timers.arm(Timer(event.at, f"quota:{event.queue}", "quota", event.queue, event.seq))
 
 
 def quota_cancelled(state: State, event: v.QuotaPreemptionCancelled) -> None:
-    """A quota timer was cancelled."""
+    """A delay ended before it was over: the maximum was raised, or enforcement switched off."""
     state.timers.cancel(f"quota:{event.queue}")
 
 
 def quota_decided(state: State, event: v.QuotaPreemptionDecided) -> None:
-    """Victims are being evicted for a maximum."""
+    """Victims are being evicted for a maximum.
+
+    They are the *run* of the queue. As long as one of them is there no further run begins in it,
+    so that two enforcements never evict for the same excess.
+    """
     state.timers.cancel(f"quota:{event.queue}")
     told = tell(state, event.victims, event.seq, queue=event.queue)
     if told:
@@ -126,14 +173,30 @@ def quota_decided(state: State, event: v.QuotaPreemptionDecided) -> None:
 
 
 def quota_unhelpful(state: State, event: v.QuotaPreemptionUnhelpful) -> None:
-    """A quota timer fired and nothing was evicted."""
+    """A delay ended and nothing was evicted.
+
+    The queue was within its maximum by then, or no allocation in it may be evicted. The timer is
+    gone; a further change of the maximum starts another one.
+    """
     state.timers.cancel(f"quota:{event.queue}")
 
 
 def tell(
     state: State, victims: tuple[v.Victim, ...], seq: int, *, ask: str = "", queue: str = ""
 ) -> list[str]:
-    """Mark victims as being evicted for an ask or for the quota of a queue; return the ids of those that were not yet."""
+    """Mark victims as being evicted for an ask or for the quota of a queue.
+
+    Args:
+        state: Each victim runs in it.
+        victims: In the order of the decision, which is the order they are waited for.
+        seq: Of the decision; it names the timer that they share.
+        ask: That gets their room; empty for a quota.
+        queue: Whose maximum is enforced; empty for an ask.
+
+    Returns:
+        The ids of those that were not being evicted before (with YuniKorn: all of them, as a plan
+        never takes a victim twice).
+    """
     now = state.time
     told = [victim.id for victim in victims]
     if admits_by_quota(state.configuration):
@@ -173,7 +236,11 @@ def tell(
 
 
 def left(state: State, allocation: Allocation) -> None:
-    """Note that a victim is gone, wherever somebody waits for that."""
+    """Note that a victim is gone, or may stay, wherever something waits for that.
+
+    The last victim of a decision takes the timer with it; the last one of a quota's run ends the
+    run. An ask whose last victim has left stays in flight until it is bound.
+    """
     leaving = state.leaving.get(allocation.eviction_decided_by)
     if leaving is not None:
         leaving.pop(allocation.id, None)
@@ -191,7 +258,11 @@ def left(state: State, allocation: Allocation) -> None:
 
 
 def grace_ms(state: State) -> int:
-    """Return the time a victim has to leave before it is asked again, in milliseconds."""
+    """Return the time a victim has to leave before the agent is asked again, in milliseconds.
+
+    It is the configuration's of now, not of the decision: a grace time that was raised holds from
+    the next request on.
+    """
     spec = state.configuration
     assert spec is not None  # victims have queues, and queues a configuration
     grace, _ = family_of(spec).evictions(spec)

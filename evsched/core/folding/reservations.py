@@ -1,4 +1,8 @@
-"""What reservations do to the state: a node is kept for an ask, and free again."""
+"""What reservations do to the state: a node is kept for an ask, and free again.
+
+An ask has one reservation at most; a node may be kept for several asks. What is reserved counts as
+used for every other ask, and not for the one it is kept for.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,11 @@ def reserve(state: State, ask_id: str, node_name: str) -> None:
 
 
 def unreserve(state: State, ask_id: str) -> None:
-    """Free the node that is kept for an ask."""
+    """Free the node that is kept for an ask.
+
+    The node may be gone by now. Either way room has come free for others, so that what was tried
+    in vain is tried again.
+    """
     node = state.nodes.get(state.reservations.pop(ask_id))
     if node is not None:
         node.reserved.pop(ask_id, None)
