@@ -1,4 +1,9 @@
-"""Queues that go with their last application: dynamic ones, and those that left the configuration."""
+"""Queues that go with their last application: dynamic ones, and those that left the configuration.
+
+A placement rule makes queues, so something has to remove them, or names of users and tags would
+pile up for ever. A queue that left the configuration while something ran in it drains, and goes as
+well. Queues of the configuration stay however empty they are.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def remove_empty(step: Step, leaf: Queue, cause: int) -> None:
-    """Remove a dynamic or draining leaf that has no application any more, and such parents that it leaves empty."""
+    """Remove a leaf that may go and has no application any more, and the parents it leaves empty.
+
+    The walk goes up and stops at the first queue that stays: one of the configuration, one with
+    another child, or one that was removed and made again under its name. Each removal is an event
+    of its own, children before their parents.
+    """
     queues = step.state.queues
     if leaf.applications or leaf.children:
         return
@@ -28,7 +38,11 @@ def remove_empty(step: Step, leaf: Queue, cause: int) -> None:
 
 
 def leaves_that_may_go(state: State, event: v.AnyInput) -> list[Queue]:
-    """Return the dynamic and draining leaves that could be empty once an input is applied, before it is."""
+    """Return the dynamic and draining leaves that an input could empty, before it is applied.
+
+    Afterwards what ended can no longer say where it was. Each leaf is named once, in the order of
+    what ends. Whether it is empty then is for `remove_empty` to see.
+    """
     if isinstance(event, v.AllocationReleased):
         tasks = [state.allocations[event.allocation].queue]
     elif isinstance(event, v.AskWithdrawn):

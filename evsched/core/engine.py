@@ -238,7 +238,13 @@ class Engine:
         self._accept(step, event)
 
     def _accept(self, step: Step, event: v.AnyInput) -> None:
-        """Apply an input, and emit what it leads to."""
+        """Apply an input, and emit what it leads to.
+
+        What the family has to know of the state before is worked out first (``prepare``), as the
+        input may replace what it would look at. A configuration may change the family; what the
+        former one prepared means nothing to the next. Decisions that were set aside are taken up
+        again under a new configuration or new rules, which may be what they lacked.
+        """
         before = self.family
         prepared = None
         if before is not None:
@@ -252,7 +258,11 @@ class Engine:
             suspension.resume_all(step, event.seq, self._invalid)
 
     def _refusal(self, proposal: v.Proposal) -> Rejection | None:
-        """Return why this proposal may not be applied; None when it may."""
+        """Return why this proposal may not be applied; None when it may.
+
+        One that cannot be read comes with the problem that was found. A repeated id is the rest of
+        a retry: its first copy was answered, so this one is not applied again.
+        """
         proposed = proposal.input
         if proposed is None:
             reason = proposal.problem or "proposal: cannot be read"
@@ -269,7 +279,11 @@ class Engine:
         return refused
 
     def _follow(self, step: Step, event: v.AnyInput) -> None:
-        """Emit what an accepted input leads to, whatever the policies."""
+        """Emit what an accepted input leads to, whatever the policies.
+
+        These events are decisions of no policy. A task ends with its node and its application, and
+        the log says so for each, with the input as cause.
+        """
         state = step.state
         if isinstance(event, v.NodeRemoved):
             evictions.node_lost(step, event)
@@ -288,7 +302,13 @@ class Engine:
                 )
 
     def _fire(self, step: Step) -> None:
-        """Fire what is due, by due time and then id; a preemption cycle counts as a timer with the id ``cycle``."""
+        """Fire what is due, by due time and then id.
+
+        A preemption cycle counts as a timer with the id ``cycle``. So the order does not depend on
+        what caused what, and two readers agree on it. Each firing must write an event that takes
+        its timer off: one that stays due would be fired for ever, so it is a fault of the policy
+        and is said to be one.
+        """
         state = step.state
         while (family := self.family) is not None:
             timer, cycle = suspension.first_timer(state), self._next_cycle(family)
@@ -319,6 +339,11 @@ class Engine:
         step.due = None
 
     def _checkpoint(self, step: Step) -> None:
+        """Write a digest of the state when so many events were written since the last one.
+
+        The cadence is the term's, so it is in the log. The event counts itself out: the digest is
+        of the state right before it.
+        """
         state = step.state
         step.begin("checkpoint")
         if suspension.is_off(state, "checkpoint"):

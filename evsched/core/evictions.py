@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 def overdue(step: Step, timer: Timer) -> None:
-    """Tell the victims of a decision that have not left again, or withdraw what wanted them to go."""
+    """Request the eviction of what has not left once more, or withdraw what wanted it to go.
+
+    All victims of a decision share the timer and have been asked equally often. After the last
+    attempt the whole preemption is called off, those victims included that other decisions added
+    to it. What is left is a victim without an ask: of a quota, or of an ask that is gone.
+    """
     state = step.state
     victims = tuple(state.leaving[int(timer.subject)])
     spec = state.configuration

@@ -16,13 +16,20 @@ class Rejection(NamedTuple):
 
 
 def leaf_of(state: State, queue: str) -> str:
-    """Return the path of the leaf that a proposal's queue means: a LocalQueue stands for its ClusterQueue."""
+    """Return the path of the leaf that a proposal's queue means.
+
+    A LocalQueue stands for its ClusterQueue. The path need not exist. Names in queues.yaml ignore
+    case and are kept in lower case; Kueue's do not, and are found as they are.
+    """
     path = state.local_queues.get(queue, queue)
     return path if path in state.queues else path.lower()  # names in queues.yaml ignore case
 
 
 def leaf_problem(state: State, queue: str, subject: str) -> Rejection | None:
-    """Refuse a queue that nobody can run in."""
+    """Refuse a queue that takes nothing in: unknown, a parent, or no longer in the configuration.
+
+    ``subject`` begins the message, which says what is wrong with the queue and what was expected.
+    """
     if state.configuration is None:
         return Rejection(
             "conflict", f"{subject}: no configuration was applied yet, so there are no queues"

@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 
 
 def waits(state: State, application: Application, ask: Ask) -> None:
-    """Count an ask that begins to wait."""
+    """Count an ask that begins to wait.
+
+    Its amounts are pending along the path of its queue. How many asks of each priority an
+    application has is counted too: its highest one is the application's priority (seed
+    priority_scheduling).
+    """
     priorities = application.priorities
     priorities[ask.priority] = priorities.get(ask.priority, 0) + 1
     q.wait(application.leaf, state.types.shapes[ask.shape].pairs)
@@ -46,7 +51,11 @@ def waits_no_longer(state: State, application: Application, ask: Ask) -> None:
 
 
 def begins(state: State, application: Application, ask: Ask, allocation: Allocation) -> None:
-    """Count an ask that was bound: it waits no longer, and runs."""
+    """Count an ask that was bound: it waits no longer, and runs.
+
+    Where it runs with what it asked for, one walk along the path does both. With Kueue it uses the
+    quota of its flavors, which is another shape.
+    """
     _leaves_line(state, application, ask)
     shapes, leaf = state.types.shapes, application.leaf
     if leaf.quota is None and allocation.shape == ask.shape:
@@ -58,7 +67,10 @@ def begins(state: State, application: Application, ask: Ask, allocation: Allocat
 
 
 def found(state: State, application: Application, allocation: Allocation) -> None:
-    """Count an allocation that was found running."""
+    """Count an allocation that was found running.
+
+    One that is being evicted already counts as used until it is gone, and as leaving.
+    """
     pairs = state.types.shapes[allocation.shape].pairs
     q.use(application.leaf, pairs)
     if allocation.eviction_requested:
@@ -67,7 +79,12 @@ def found(state: State, application: Application, allocation: Allocation) -> Non
 
 
 def ends(state: State, application: Application, allocation: Allocation) -> None:
-    """Take off an allocation that is gone."""
+    """Take off an allocation that is gone.
+
+    Its node may have been removed in the same step. A node that was removed and registered again
+    under its name is another one, which never had the allocation; the one it ran on is kept in
+    `State.lost` until its last allocation has ended.
+    """
     del application.allocations[allocation.id]
     pairs = state.types.shapes[allocation.shape].pairs
     subtract(application.usage, pairs)
@@ -88,11 +105,16 @@ def ends(state: State, application: Application, allocation: Allocation) -> None
 
 
 def claims(state: State, ask: Ask, sign: int) -> None:
-    """Count (``sign`` 1) or uncount (-1) what an ask in flight will use."""
+    """Count (``sign`` 1) or uncount (-1) what an ask in flight will use.
+
+    Laws 1 to 5 count it as used, so that two asks in flight cannot overdraw one maximum, and
+    cannot share one guarantee (docs/adr/0007).
+    """
     q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, sign)
 
 
 def _leaves_line(state: State, application: Application, ask: Ask) -> None:
+    """Take off the priority of an ask that is no longer among those that wait."""
     priorities = application.priorities
     left = priorities[ask.priority] - 1
     if left:
@@ -104,6 +126,7 @@ def _leaves_line(state: State, application: Application, ask: Ask) -> None:
 
 
 def _runs(state: State, application: Application, allocation: Allocation) -> None:
+    """Count an allocation with its application and on its node, and tell the index."""
     pairs = state.types.shapes[allocation.shape].pairs
     application.allocations[allocation.id] = allocation
     usage = application.usage
@@ -150,7 +173,12 @@ def uncounted(state: State) -> Iterator[None]:
 
 
 def recount(state: State) -> None:
-    """Count everything anew, and keep counting from here on."""
+    """Count everything anew, and keep counting from here on.
+
+    It costs one pass over what runs and waits, whatever the log's length is. Sums along the queue
+    paths are taken from the applications and from groups of equal tasks, as walking a path for
+    each task is most of the work.
+    """
     state.counting = True
     state.index = None  # what was built before there was anything to count
     for application in state.applications.values():
@@ -168,7 +196,10 @@ def recount(state: State) -> None:
 
 
 def count_work(state: State) -> None:
-    """Count what empty applications and nodes have."""
+    """Count what empty applications and nodes have.
+
+    It comes before `count_queues`, which adds up what the applications use.
+    """
     shapes = state.types.shapes
     nodes, applications = state.nodes, state.applications
     for name, allocation in state.allocations.items():
@@ -191,7 +222,11 @@ def count_work(state: State) -> None:
 
 
 def count_queues(state: State) -> None:
-    """Count what is used, waits, is being evicted and is claimed in an empty tree, when `count_work` is done."""
+    """Count what is used, waits, is leaving and is claimed in an empty tree, after `count_work`.
+
+    Used amounts come from the applications. The other three are few or alike, so they are grouped
+    by queue and shape, and each group walks its path once.
+    """
     shapes, queues = state.types.shapes, state.queues
     for application in state.applications.values():
         q.use(

@@ -42,7 +42,11 @@ def check(state: State, proposed: v.AnyInput) -> Rejection | None:
 
 
 def _names(proposed: v.AnyInput) -> Iterable[str]:
-    """Yield every name that a proposal brings."""
+    """Yield every name that a proposal brings, keys of mappings and names of podsets included.
+
+    They end up in messages, in tables and on terminals, so all of them are checked alike. A field
+    that a type does not have is passed over; a new field with names has to be entered here.
+    """
     for field in (
         "ask",
         "allocation",
@@ -69,6 +73,7 @@ def _names(proposed: v.AnyInput) -> Iterable[str]:
 
 
 def _unprintable(names: Iterable[str]) -> Rejection | None:
+    """Refuse names with control characters, which could drive a terminal, and very long ones."""
     for name in names:
         if not printable(name):
             return Rejection(
@@ -83,6 +88,13 @@ def _unprintable(names: Iterable[str]) -> Rejection | None:
 
 
 def _configuration(state: State, proposed: v.ConfigurationApplied) -> Rejection | None:
+    """Refuse a configuration that breaks a rule, or that does not fit what runs and waits.
+
+    The cheap questions come first. A partition keeps its name for ever, since the log is that
+    partition's. It changes its format only while it is empty: applications of one family have no
+    place in the queues of another. Which leaves have to stay because something is in them is the
+    family's to say.
+    """
     if format_of(proposed.configuration) not in FAMILIES:
         known = ", ".join(sorted(FAMILIES))
         reason = f"configuration: format {format_of(proposed.configuration)!r} found, expected one of {known}"
@@ -127,18 +139,25 @@ def _room_for_types(state: State, configuration: Configuration) -> Rejection | N
 
 
 def _node_registered(state: State, proposed: v.NodeRegistered) -> Rejection | None:
+    """Refuse a node that is there, or that the cluster's total cannot take in."""
     if proposed.node in state.nodes:
         return Rejection("duplicate", f"node {proposed.node}: is registered already")
     return _too_much(state, proposed.capacity, (state.total,), f"node {proposed.node}")
 
 
 def _node_updated(state: State, proposed: v.NodeUpdated) -> Rejection | None:
+    """Refuse a change of an unknown node, or a capacity that the cluster's total cannot take in.
+
+    The former capacity still counts in that sum. So the bound is reached a little early, and never
+    late.
+    """
     if proposed.node not in state.nodes:
         return Rejection("unknown", f"node {proposed.node}: is not registered")
     return _too_much(state, proposed.capacity or {}, (state.total,), f"node {proposed.node}")
 
 
 def _node_removed(state: State, proposed: v.NodeRemoved) -> Rejection | None:
+    """Refuse to remove a node that is not there."""
     if proposed.node not in state.nodes:
         return Rejection("unknown", f"node {proposed.node}: is not registered")
     return None
@@ -147,7 +166,19 @@ def _node_removed(state: State, proposed: v.NodeRemoved) -> Rejection | None:
 def _too_much(
     state: State, resources: dict[str, int], sums: Sums, subject: str
 ) -> Rejection | None:
-    """Refuse amounts with which the ``sums`` together would pass `SUM_LIMIT`, or too many resource types."""
+    """Refuse amounts that the ``sums`` cannot take in, and too many resource types.
+
+    Together they may not pass `SUM_LIMIT`.
+
+    Args:
+        state: Only read.
+        resources: Amounts by resource name, base units; each is bounded by its type already.
+        sums: Vectors by type index that the amounts would be added to, directly or later on.
+        subject: Begins the message.
+
+    A type costs a place in each vector of each queue, so their product is bounded as well
+    (`MAX_TALLIES`). What passes here fits into every column, timer and snapshot.
+    """
     index = state.types.index
     new = 0
     for name, amount in resources.items():
@@ -169,6 +200,7 @@ def _too_much(
 
 
 def _application_submitted(state: State, proposed: v.ApplicationSubmitted) -> Rejection | None:
+    """Refuse an application that is there already; placement rules come later."""
     if proposed.application in state.applications:
         return Rejection("duplicate", f"application {proposed.application}: is here already")
     if state.configuration is None:
@@ -178,6 +210,7 @@ def _application_submitted(state: State, proposed: v.ApplicationSubmitted) -> Re
 
 
 def _application_removed(state: State, proposed: v.ApplicationRemoved) -> Rejection | None:
+    """Refuse to remove an application that is not there."""
     if proposed.application not in state.applications:
         return Rejection("unknown", f"application {proposed.application}: is not here")
     return None
@@ -213,6 +246,10 @@ def _home(
 
 
 def _ask_submitted(state: State, proposed: v.AskSubmitted) -> Rejection | None:
+    """Refuse an ask whose id is in use, that has no queue, or whose amounts are not possible.
+
+    An ask and an allocation share their ids, as the one becomes the other.
+    """
     subject = f"ask {proposed.ask}"
     if proposed.ask in state.asks:
         return Rejection("duplicate", f"{subject}: waits already")
@@ -228,6 +265,11 @@ def _amounts(
     state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str
 ) -> Rejection | None:
     # What waits may run one day, and a node may be reserved for it: both count as one.
+    """Refuse the amounts of a task: of the other family's form, none at all, or too much.
+
+    A task without any amount is refused for YuniKorn, where it would be bound without limit. Kueue
+    admits a workload that requests nothing of its quotas, as pods without requests are common.
+    """
     sums = (state.root.usage, state.root.pending)
     if proposed.podsets and proposed.resources:
         return Rejection("invalid", f"{subject}: found resources and podsets, expected one of them")
@@ -257,6 +299,10 @@ def _amounts(
 
 
 def _ask_withdrawn(state: State, proposed: v.AskWithdrawn) -> Rejection | None:
+    """Refuse to withdraw what does not wait.
+
+    One that is set aside waits nowhere and may be withdrawn all the same: its owner does not know.
+    """
     if proposed.ask in state.allocations:
         return Rejection(
             "conflict", f"ask {proposed.ask}: runs already; release the allocation instead"
@@ -267,6 +313,10 @@ def _ask_withdrawn(state: State, proposed: v.AskWithdrawn) -> Rejection | None:
 
 
 def _allocation_restored(state: State, proposed: v.AllocationRestored) -> Rejection | None:
+    """Refuse an allocation whose id is in use, or whose node or queue is unknown.
+
+    A full node is no reason: what runs there runs there, and the log says what is.
+    """
     subject = f"allocation {proposed.allocation}"
     if proposed.allocation in state.allocations:
         return Rejection("duplicate", f"{subject}: runs already")
@@ -283,6 +333,7 @@ def _allocation_restored(state: State, proposed: v.AllocationRestored) -> Reject
 
 
 def _running(state: State, proposed: v.AllocationReleased | v.EvictionRefused) -> Rejection | None:
+    """Refuse the end of what does not run, and a refusal of an eviction without a request."""
     allocation = state.allocations.get(proposed.allocation)
     if allocation is None:
         waits = "; it waits as an ask" if proposed.allocation in state.asks else ""
@@ -293,6 +344,7 @@ def _running(state: State, proposed: v.AllocationReleased | v.EvictionRefused) -
 
 
 def _reservation_restored(state: State, proposed: v.ReservationRestored) -> Rejection | None:
+    """Refuse a reservation without its ask or node, and a second one for an ask."""
     if proposed.ask not in state.asks:
         return Rejection("unknown", f"reservation: ask {proposed.ask} does not wait")
     if proposed.node not in state.nodes:

@@ -148,9 +148,7 @@ def preemption_withdrawn(state: State, event: v.PreemptionWithdrawn) -> None:
 
 
 def quota_scheduled(state: State, event: v.QuotaPreemptionScheduled) -> None:
-    """A queue is above a maximum that was lowered: its delay runs from here (seed
-    quota_enforcement).
-    """
+    """A maximum was lowered: its delay runs from here (seed quota_enforcement)."""
     state.timers.arm(Timer(event.at, f"quota:{event.queue}", "quota", event.queue, event.seq))
 
 
