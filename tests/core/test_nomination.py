@@ -84,6 +84,60 @@ def test_an_ask_is_nominated_to_what_a_victim_leaves():
     assert not any(timer.startswith("nomination") for timer in live.state.timers.armed)
 
 
+def under_one_maximum() -> Engine:
+    """Return two tasks of 6 cores on two nodes, and two asks of 4, all below a maximum of 12.
+
+    The first ask preempts the task on n1, where room for the second is left then. The maximum is
+    passed all the same: 6 run on, and the asks want 8.
+    """
+    live = engine(
+        queue(
+            "team",
+            queue("high", guaranteed={"vcore": 12}, properties={"preemption.delay": "1s"}),
+            queue("low"),
+            maximum={"vcore": 12},
+        ),
+        queue("kept", guaranteed={"vcore": 20}),
+    )
+    step(live, 0, v.RulesAdopted(rules=NEWEST))
+    step(
+        live,
+        0,
+        node("n1", 10),
+        node("n2", 6),
+        running("big", "root.team.low", "n1", 6),
+        running("safe", "root.kept", "n1", 2),
+        running("other", "root.team.low", "n2", 6, priority=1),
+    )
+    step(live, 0, *(ask(name, "root.team.high", 4, priority=2) for name in ("a", "b")))
+    return live
+
+
+def test_an_ask_waits_unpromised_while_room_and_maximum_may_come_free():
+    """What else ends below the maximum within the grace need not be evicted: the ask is bound without a victim."""
+    live = under_one_maximum()
+    events = run_until(live, 15_000)
+    assert [one.ask for one in decided(events, v.PreemptionDecided)] == ["a"]
+    assert decided(events, v.AskNominated) == []
+    events = [
+        *step(live, 15_000, v.AllocationReleased(allocation="other", reason="completed")),
+        *run_until(live, 20_000),
+        *step(live, 20_000, ends("big")),
+    ]
+    assert decided(events, v.PreemptionDecided) == []
+    assert {one.ask for one in decided(events, v.AllocationBound)} == {"a", "b"}
+
+
+def test_it_waits_unpromised_no_longer_than_the_grace():
+    """Nothing else ended below the maximum in that time, so the ask evicts what it needs."""
+    live = under_one_maximum()
+    run_until(live, 15_000)
+    events = [*step(live, 20_000, ends("big")), *run_until(live, 35_000)]
+    assert [one.ask for one in decided(events, v.AllocationBound)] == ["a"]
+    (preempted,) = decided(events, v.PreemptionDecided)
+    assert (preempted.ask, [one.id for one in preempted.victims]) == ("b", ["other"])
+
+
 def test_under_rules_1_it_waits_for_a_second():
     """Then it evicts a task of its own, as ever."""
     live = cluster(rules=1)
