@@ -215,6 +215,7 @@ KNOW_FAMILIES = (
     "evsched/core/yunikorn/",
     "evsched/core/registry.py",
     "evsched/config/",
+    "evsched/api/yunikorn/",
 )
 """Where it may be asked which family is in force."""
 
