@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from evsched.cli.answers import NO, emit, paper, say
-from evsched.cli.logs import HERE, Where, log_of
+from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
-from evsched.cli.past import MomentText, moment_of
+from evsched.cli.past import MomentText, SnapshotFolder, end_of, history_of, meter, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +31,7 @@ async def explain(
     *,
     where: Where = HERE,
     at: Annotated[MomentText, Parameter(name="--at")] = "end",
+    snapshots: SnapshotFolder = None,
     json: Json = False,
 ) -> int:
     """Explain why an ask waits, or why an allocation runs, had to go, or was spared; exits 1 when nobody has that name.
@@ -47,15 +48,16 @@ async def explain(
         subject: Id of an ask or allocation.
         where: Which log.
         at: A seq, a time, or time before the end of the log (-15m).
+        snapshots: Folder of snapshots, and of the index that says where the log speaks of whom.
         json: One document.
     """
     from replays.explaining.question import ExplainQuestion  # noqa: PLC0415 - the core is slow to load, help is not
     from replays.explaining.question import explain as answer  # noqa: PLC0415
-    from replays.history.rebuild import History  # noqa: PLC0415
 
     question = ExplainQuestion(subject=subject, moment=moment_of(at))
-    async with log_of(where) as opened:
-        found = await answer(History(opened), question)
+    async with history_of(where, snapshots) as history:
+        with meter("reading the log", await end_of(history.log)) as advance:
+            found = await answer(history, question, lambda step: advance(step.head.position))
     if json:
         emit(found)
     else:

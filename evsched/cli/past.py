@@ -11,10 +11,12 @@ from typing import Annotated, Protocol
 from cyclopts import Parameter
 
 from events.streams import EventLog
+from events.streams.export import SUFFIXES
 from events.streams.private_files import plain_name
 from evsched.cli.answers import CommandError, say, talk
 from evsched.cli.logs import Where, data_directory, log_of
 from evsched.snapshots.store import SnapshotStore
+from evsched.snapshots.subjects import SubjectIndex
 from replays.history.moments import Moment, MomentInvalid, parse_moment
 from replays.history.rebuild import History
 
@@ -84,7 +86,9 @@ async def history_of(where: Where, snapshots: Path | None = None) -> AsyncIterat
         history = History(log, None, say)
         store = snapshot_store(snapshots, await history.log_id())
         if store is not None:
-            history.use(store)
+            # A file is read from its beginning whatever is wanted of it: an index would not help.
+            seeks = not where.url.endswith(SUFFIXES)
+            history.use(store, SubjectIndex(store.folder, say) if seeks else None)
         yield history
 
 

@@ -9,16 +9,16 @@ import msgspec
 from cyclopts import Parameter
 
 from evsched.cli.answers import NO, CommandError, emit, paper, refused, say
-from evsched.cli.logs import HERE, Where, log_of
+from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
-from evsched.cli.past import end_of, meter, moment_of
+from evsched.cli.past import SnapshotFolder, end_of, history_of, meter, moment_of
 from evsched.core.rules import FIRST, NEWEST, RULES
 from replays.history.moments import END
 
 if TYPE_CHECKING:
     from events.configuration import Configuration
     from events.vocabulary import AskSubmitted
-    from replays.checking.whatif import WhatIfAnswer
+    from replays.checking.worlds import WhatIfAnswer
 
 CHANGES_SHOWN = 50
 Time = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
@@ -36,13 +36,14 @@ def _load(path: Path) -> tuple[Configuration, ...]:
     return tuple(loaded.configurations)
 
 
-async def whatif(
+async def whatif(  # noqa: PLR0913 - the options of a command
     *,
     config: Path | None = None,
     rules: int | None = None,
     where: Where = HERE,
     first: Annotated[Time, Parameter(name="--from")] = None,
     last: Annotated[Time, Parameter(name="--to")] = None,
+    snapshots: SnapshotFolder = None,
     json: Json = False,
 ) -> int:
     """Run the recorded inputs under another configuration, or other rules, and show what would have been different.
@@ -67,15 +68,11 @@ async def whatif(
         where: Which log.
         first: Moment from which it holds.
         last: Moment up to which the log is taken.
+        snapshots: Folder of snapshots.
         json: One document.
     """
-    from replays.checking.whatif import (  # noqa: PLC0415
-        ConfigurationRefused,
-        NotTried,
-        WhatIfQuestion,
-        what_if,
-    )
-    from replays.history.rebuild import History  # noqa: PLC0415
+    from replays.checking.whatif import WhatIfQuestion, what_if  # noqa: PLC0415
+    from replays.checking.worlds import ConfigurationRefused, NotTried  # noqa: PLC0415
 
     if config is None and rules is None:
         raise CommandError("nothing to try, expected --config or --rules")
@@ -87,12 +84,10 @@ async def whatif(
         start=None if first is None else moment_of(first),
         end=END if last is None else moment_of(last),
     )
-    async with log_of(where) as opened:
+    async with history_of(where, snapshots) as history:
         try:
-            with meter("taking the steps again", await end_of(opened)) as advance:
-                answer = await what_if(
-                    History(opened), question, lambda step: advance(step.head.position)
-                )
+            with meter("taking the steps again", await end_of(history.log)) as advance:
+                answer = await what_if(history, question, lambda step: advance(step.head.position))
         except ConfigurationRefused as error:
             raise CommandError(f"{config}: would be refused: {error}") from error
         except NotTried as error:
@@ -171,7 +166,9 @@ def _change(before: int, after: int) -> str:
     return str(before) if before == after else f"{before} → {after}"
 
 
-async def plan(ask: Path, /, *, where: Where = HERE, json: Json = False) -> int:
+async def plan(
+    ask: Path, /, *, where: Where = HERE, snapshots: SnapshotFolder = None, json: Json = False
+) -> int:
     """Say what would become of an ask if it were submitted now: where it would run and at whose cost. Nothing is written.
 
     The file holds one ask in YAML or JSON, with the fields of AskSubmitted: `ask`, `queue`,
@@ -186,15 +183,15 @@ async def plan(ask: Path, /, *, where: Where = HERE, json: Json = False) -> int:
     Args:
         ask: File with the ask.
         where: Which log.
+        snapshots: Folder of snapshots.
         json: One document.
     """
     from replays.explaining.plan import PlanQuestion  # noqa: PLC0415
     from replays.explaining.plan import plan as answer  # noqa: PLC0415
-    from replays.history.rebuild import History  # noqa: PLC0415
 
     question = PlanQuestion(ask=_ask(ask))
-    async with log_of(where) as opened:
-        found = await answer(History(opened), question)
+    async with history_of(where, snapshots) as history:
+        found = await answer(history, question)
     if json:
         emit(found)
     else:

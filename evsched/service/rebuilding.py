@@ -15,7 +15,7 @@ import asyncio
 import gc
 import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import structlog
@@ -32,6 +32,9 @@ from evsched.core.recorded import apply_recorded
 from evsched.core.tallies import uncounted
 from evsched.snapshots.disk import Disk
 from evsched.snapshots.store import Header, SnapshotStore
+from evsched.snapshots.subjects import SubjectIndex
+from replays.history.finding import lengthen
+from replays.history.rebuild import History
 
 SNAPSHOT_EVERY = 50_000
 """Events between two snapshots: so few that any moment between them is soon found."""
@@ -117,7 +120,9 @@ class Snapshots:
         self._every = every
         self._last = 0
         self._trusted = True
+        self._log: EventLog | None = None
         self._writing: asyncio.Task[None] | None = None
+        self._indexing: asyncio.Task[None] | None = None
 
     def distrust(self) -> None:
         """Begin at the beginning of the log from now on: a state from a snapshot did not fit the log."""
@@ -125,6 +130,7 @@ class Snapshots:
 
     async def begin(self, log: EventLog) -> Replica:
         """Return a state from the newest snapshot that fits the log, or an empty one; `Replica.catch_up` comes next."""
+        self._log = log
         store = self._store(await _log_id(log)) if self.folder is not None else None
         if store is not None and self._trusted:
             for header, state in store.usable(store.folder.name):
@@ -157,9 +163,15 @@ class Snapshots:
         self._last = warm.engine.state.seq
         data = snapshot.encode(warm.engine.state)
         self._writing = asyncio.create_task(asyncio.to_thread(_write, store, head, data))
+        if self._log is not None and (self._indexing is None or self._indexing.done()):
+            self._indexing = asyncio.create_task(_index(store.folder, self._log))
 
     async def close(self) -> None:
-        """Wait until nothing is being written."""
+        """Wait until no snapshot is being written; the index of subjects goes on another time."""
+        if self._indexing is not None:
+            self._indexing.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._indexing
         if self._writing is not None:
             await self._writing
 
@@ -180,6 +192,15 @@ def _write(store: SnapshotStore, head: Head, data: bytes) -> None:
         store.save(Header(head=head), data)
     except Exception as error:  # noqa: BLE001 - no snapshot is worth a leader
         _log.warning("snapshot not written", frame=head.frame, reason=str(error))
+
+
+async def _index(folder: Path, log: EventLog) -> None:
+    """Bring the index of subjects up to the end of the log; when that fails, questions read the log itself."""
+    index = SubjectIndex(folder, lambda text: _log.warning("index passed over", reason=text))
+    try:
+        await lengthen(History(log, subjects=index))
+    except Exception as error:  # noqa: BLE001 - no index is worth a leader
+        _log.warning("index not written", reason=str(error))
 
 
 async def _log_id(log: EventLog) -> str:

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from evsched.core.state import State
 
 FORMAT = 2
-KEPT = 48
-"""How many snapshots stay: the newest ones, and older ones spread evenly over the log, for those who look back."""
+KEPT = 400
+"""How many snapshots stay at most: at 50,000 events from one to the next, every one of 20 million events."""
+KEPT_BYTES = 4 << 30
+"""How many bytes they have at most together. Beyond either the older ones are thinned evenly over the log."""
 NEWEST = 3
 """How many of them are the newest, whatever lies between them."""
 
@@ -183,11 +185,25 @@ class SnapshotStore:
     """The snapshots of one log in a folder of their own."""
 
     def __init__(
-        self, folder: Path, warn: Callable[[str], None], disk: Disk | None = None, kept: int = KEPT
+        self,
+        folder: Path,
+        warn: Callable[[str], None],
+        disk: Disk | None = None,
+        kept: int = KEPT,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
-        """Use ``folder`` (made on the first write); ``warn`` hears of every snapshot that is passed over."""
+        """Keep snapshots in a folder.
+
+        Args:
+            folder: Made on the first write.
+            warn: Hears of every snapshot that is passed over.
+            disk: What is written to; None: the real one.
+            kept: How many stay at most.
+            kept_bytes: How many bytes they have at most together; the newest three stay anyway.
+        """
         self.folder = folder
         self.kept = kept
+        self.kept_bytes = kept_bytes
         self._warn = warn
         self._disk = disk or Disk()
 
@@ -200,9 +216,7 @@ class SnapshotStore:
             for path in self.folder.iterdir()
             if _NAME.fullmatch(path.name) and not path.is_symlink()
         ]
-        return sorted(
-            found, key=lambda path: (int(path.name.partition("-")[0]), path.name), reverse=True
-        )
+        return sorted(found, key=lambda path: (_seq_of(path), path.name), reverse=True)
 
     def usable(
         self, log_id: str, before: int | None = None, before_time: int | None = None
@@ -216,11 +230,7 @@ class SnapshotStore:
             before: Only snapshots at or before this ``seq``; None: all.
             before_time: Only snapshots of frames at or before this time, milliseconds; None: all.
         """
-        for path in self.paths():
-            if before is not None and int(path.name.partition("-")[0]) > before:
-                continue
-            if before_time is not None and _time_of(path) > before_time:
-                continue
+        for path in self._between(before, before_time):
             try:
                 header, data = unpack(path)
                 _of_log(path, header, log_id)
@@ -229,6 +239,20 @@ class SnapshotStore:
                 self._warn(str(error))
                 continue
             yield header, state
+
+    def _between(self, before: int | None, before_time: int | None) -> Iterator[Path]:
+        """Yield the files of snapshots not after these bounds, newest first; see `usable`."""
+        for path in self.paths():
+            if before is not None and _seq_of(path) > before:
+                continue
+            if before_time is not None and _time_of(path) > before_time:
+                continue
+            yield path
+
+    def newest(self, before: int | None = None, before_time: int | None = None) -> int | None:
+        """Return the ``seq`` at which `usable` would begin, were that snapshot usable; None where there is none."""
+        found = next(self._between(before, before_time), None)
+        return None if found is None else _seq_of(found)
 
     def save(self, header: Header, state: bytes) -> Path:
         """Write a snapshot so that it is there whole or not at all, then remove the oldest ones."""
@@ -245,20 +269,33 @@ class SnapshotStore:
             disk.close(descriptor)
         disk.rename(draft, final)
         disk.sync_folder(self.folder)
-        for old in _superfluous(self.paths(), self.kept):
+        for old in _superfluous(self.paths(), self.kept, self.kept_bytes):
             disk.remove(old)
         return final
 
 
-def _superfluous(paths: list[Path], kept: int) -> list[Path]:
-    """Return the snapshots to be removed so that ``kept`` of these (newest first) stay.
+def _seq_of(path: Path) -> int:
+    return int(path.name.partition("-")[0])
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # another process that keeps snapshots of this log was quicker
+        return 0
+
+
+def _superfluous(paths: list[Path], kept: int, kept_bytes: int) -> list[Path]:
+    """Return the snapshots to be removed so that ``kept`` of these (newest first), of so many bytes, stay.
 
     The newest three stay, and the oldest; of the others that one goes whose neighbours are closest
     together, the oldest such one.
     """
-    left = [(int(path.name.partition("-")[0]), path) for path in paths]
+    left = [(_seq_of(path), path) for path in paths]
+    sizes = {path: _size(path) for path in paths}
+    size = sum(sizes.values())
     gone: list[Path] = []
-    while len(left) > kept:
+    while len(left) > kept or (size > kept_bytes and len(left) > NEWEST + 1):
         inner = range(NEWEST, len(left) - 1)
         place = (
             min(inner, key=lambda at: (left[at - 1][0] - left[at + 1][0], -at))
@@ -266,4 +303,5 @@ def _superfluous(paths: list[Path], kept: int) -> list[Path]:
             else len(left) - 1
         )
         gone.append(left.pop(place)[1])
+        size -= sizes[gone[-1]]
     return gone

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections import deque
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from events.vocabulary import PreemptionDecided, QuotaPreemptionDecided
-from evsched.core.engine import Engine
-from evsched.core.tallies import uncounted
+from events.chain import ChainReader
 from replays.explaining.decision import Decision, Spared, explain_decision, spared_in
 from replays.explaining.explain import Explanation, explain_allocation, explain_ask
-from replays.explaining.mentions import DECISIONS, Mention, mention, waits_in
+from replays.explaining.mentions import DECISIONS, Mention
+from replays.explaining.subject_history import SubjectHistory
+from replays.history.finding import find
 from replays.history.moments import END, Moment
-from replays.history.rebuild import apply_step
 from replays.history.steps import copy
 from replays.wording import gone, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from events.chain import RecordedStep
+    from evsched.core.engine import Engine
+    from replays.history.finding import Finder
     from replays.history.rebuild import History
-
-DECISIONS_SHOWN = 3
-"""How many decisions that spared an allocation are decided again."""
 
 
 class ExplainQuestion(Struct, frozen=True, kw_only=True):
@@ -48,48 +47,32 @@ class ExplainAnswer(Struct, frozen=True, kw_only=True):
     spared: list[Spared]
 
 
-async def explain(history: History, question: ExplainQuestion) -> ExplainAnswer:
-    """Read the log up to the moment, explain what is there, and decide again what concerned it."""
-    found, others = await _explanation(history, question)
-    concerned = [one.seq for one in found.history if one.code in DECISIONS]
+async def explain(
+    history: History,
+    question: ExplainQuestion,
+    progress: Callable[[RecordedStep], None] | None = None,
+) -> ExplainAnswer:
+    """Explain what is there at the moment, and decide again what concerned it.
+
+    Args:
+        history: The log, with the snapshots and the index of subjects to start from.
+        question: Which subject, and when.
+        progress: Called after every step that is read because the index does not cover it.
+    """
+    moment = await history.absolute(question.moment)
+
+    async def search(finder: Finder) -> SubjectHistory:
+        found = SubjectHistory(question.subject, moment)
+        await found.read(finder, progress)
+        return found
+
+    told = await find(history, search)
+    found = _explained(await history.at(moment), question.subject, told.mentions)
+    concerned = [one.seq for one in told.mentions if one.code in DECISIONS]
     decisions = await _decisions(history, concerned)
-    around = await _decisions(history, others) if found.status == "runs" else []
+    around = await _decisions(history, told.spared_in) if found.status == "runs" else []
     spared = [one for decision in around if (one := spared_in(decision, question.subject))]
     return ExplainAnswer(explanation=found, decisions=decisions, spared=spared)
-
-
-async def _explanation(
-    history: History, question: ExplainQuestion
-) -> tuple[Explanation, list[int]]:
-    """Read the log once, keep what mentions the subject, then explain it.
-
-    With it come the seqs of the last decisions that evicted others while the subject was running.
-    """
-    subject, until = question.subject, question.moment.seq
-    moment = await history.absolute(question.moment)
-    engine = Engine()
-    mentions: list[Mention] = []
-    application = ""
-    others: deque[int] = deque(maxlen=DECISIONS_SHOWN)
-    with uncounted(engine.state):
-        async for step in history.steps():
-            if moment.time is not None and step.time > moment.time:
-                break
-            for event in step.events:
-                if until is None or event.seq <= until:
-                    application = waits_in(subject, event, application)
-                    one = mention(subject, event, step.time, application)
-                    if one is not None:
-                        mentions.append(one)
-                    elif (
-                        isinstance(event, PreemptionDecided | QuotaPreemptionDecided)
-                        and subject in engine.state.allocations
-                    ):
-                        others.append(event.seq)
-            apply_step(engine, step, until)
-            if until is not None and step.head.next_seq > until:
-                break
-    return _explained(engine, subject, mentions), list(others)
 
 
 def _explained(engine: Engine, subject: str, mentions: list[Mention]) -> Explanation:
@@ -110,17 +93,14 @@ def _explained(engine: Engine, subject: str, mentions: list[Mention]) -> Explana
 
 async def _decisions(history: History, wanted: Sequence[int]) -> list[Decision]:
     """Decide again the preemptions with these seqs, in their order."""
-    if not wanted:
-        return []
-    engine, found = Engine(), []
-    with uncounted(engine.state):
-        async for step in history.steps():
-            for seq in wanted:
-                if step.events and step.events[0].seq <= seq <= step.events[-1].seq:
-                    decision = explain_decision(copy(engine), step, seq)
-                    if decision is not None:
-                        found.append(decision)
-            if step.head.next_seq > wanted[-1]:
-                break
-            apply_step(engine, step)
+    found: list[Decision] = []
+    behind: tuple[Engine, ChainReader] | None = None
+    for seq in wanted:
+        engine, reader = behind = await history.boundary(Moment(seq=seq - 1), behind)
+        async with aclosing(history.steps(ChainReader(reader.head))) as steps:  # type: ignore[type-var]
+            step = await anext(steps, None)
+        world = engine if seq == wanted[-1] else copy(engine)
+        decision = None if step is None else explain_decision(world, step, seq)
+        if decision is not None:
+            found.append(decision)
     return found

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from events.streams.protocols import EventLog
     from evsched.snapshots.store import SnapshotStore
+    from evsched.snapshots.subjects import SubjectIndex
 
 
 def apply_step(engine: Engine, step: RecordedStep, until_seq: int | None = None) -> None:
@@ -52,16 +53,30 @@ def _is_later(step: RecordedStep, seq: int | None, time: int | None) -> bool:
 
 
 class History:
-    """The past of one log."""
+    """The past of one log.
+
+    Attributes:
+        log: To be read.
+        subjects: Where it speaks of whom; None: all of it is read to find out.
+    """
 
     def __init__(
         self,
         log: EventLog,
         store: SnapshotStore | None = None,
         warn: Callable[[str], None] | None = None,
+        subjects: SubjectIndex | None = None,
     ) -> None:
-        """Read ``log``, from snapshots in ``store`` where there are any; ``warn`` hears of snapshots that do not fit."""
+        """Take a log as it is.
+
+        Args:
+            log: To be read.
+            store: Snapshots to start from; None: there are none.
+            warn: Hears of snapshots that do not fit.
+            subjects: Where the log speaks of whom; None: all of it is read to find out.
+        """
         self.log = log
+        self.subjects = subjects
         self._store = store
         self._warn = warn or (lambda _: None)
 
@@ -84,9 +99,9 @@ class History:
             return Engine(state), reader
         return Engine(), ChainReader()
 
-    def use(self, store: SnapshotStore) -> None:
-        """Start from the snapshots in ``store`` from now on."""
-        self._store = store
+    def use(self, store: SnapshotStore, subjects: SubjectIndex | None = None) -> None:
+        """Start from the snapshots in ``store`` from now on, and find subjects through an index."""
+        self._store, self.subjects = store, subjects
 
     async def log_id(self) -> str:
         """Return the id of the log, from its first frame; empty when it has none."""
@@ -136,10 +151,18 @@ class History:
         engine, _ = await self.before_step(moment)
         return engine
 
-    async def boundary(self, moment: Moment) -> tuple[Engine, ChainReader]:
-        """Return the state after the last complete step that ended by a moment, and the reader that goes on behind it."""
+    async def boundary(
+        self, moment: Moment, behind: tuple[Engine, ChainReader] | None = None
+    ) -> tuple[Engine, ChainReader]:
+        """Return the state after the last complete step that ended by a moment, and the reader that goes on behind it.
+
+        Args:
+            moment: Of the log.
+            behind: An earlier answer, to a moment that is not later; it is moved on, where no
+                snapshot is nearer. None: there is none.
+        """
         seq, time = await self._bounds(moment)
-        engine, reader = await self.start(seq, time)
+        engine, reader = await self._nearest(seq, time, behind)
         head, ignored = reader.head, reader.ignored
         with uncounted(engine.state):
             if seq == reader.head.next_seq - 1:
@@ -150,9 +173,22 @@ class History:
                 apply_step(engine, step)
                 head, ignored = step.head, reader.ignored
                 del step
-        behind = ChainReader(head)
-        behind.ignored = ignored
-        return engine, behind
+        after = ChainReader(head)
+        after.ignored = ignored
+        return engine, after
+
+    async def _nearest(
+        self, seq: int | None, time: int | None, behind: tuple[Engine, ChainReader] | None
+    ) -> tuple[Engine, ChainReader]:
+        """Return where to start from: what is ``behind``, unless a snapshot lies between it and the bounds."""
+        if behind is None:
+            return await self.start(seq, time)
+        newest = None if self._store is None else self._store.newest(seq, time)
+        return (
+            behind
+            if newest is None or newest <= behind[0].state.seq
+            else await self.start(seq, time)
+        )
 
     async def absolute(self, moment: Moment) -> Moment:
         """Return a moment that does not depend on where the log ends: its time, where it lies before the end."""

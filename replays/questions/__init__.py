@@ -19,7 +19,8 @@ import msgspec
 from events.schemas import DIALECT, tidied
 from events.vocabulary import AnyEvent
 from replays.checking.verify import VerifyAnswer, VerifyQuestion, verify_log
-from replays.checking.whatif import WhatIfAnswer, WhatIfQuestion, what_if
+from replays.checking.whatif import WhatIfQuestion, what_if
+from replays.checking.worlds import WhatIfAnswer
 from replays.explaining.plan import PlanAnswer, PlanQuestion, plan
 from replays.explaining.question import ExplainAnswer, ExplainQuestion, explain
 from replays.history.at import AtAnswer, AtQuestion, at

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
-from replays.checking.whatif import ConfigurationRefused, WhatIf, median_eviction_ms
+from replays.checking.whatif import EvictionTimes
+from replays.checking.worlds import ConfigurationRefused, WhatIf
 from replays.history.rebuild import apply_step
 from replays.history.steps import copy
 from tests.core.histories import configurations, histories
@@ -24,7 +25,13 @@ def tried(steps, configuration, start=0):
     for step in steps[:start]:
         apply_step(recorded, step)
     rest = steps[start:]
-    return WhatIf(recorded, copy(recorded), configuration, median_eviction_ms(rest)).run(rest)
+    evictions = EvictionTimes()
+    for step in rest:
+        evictions.take(step)
+    run = WhatIf(recorded, copy(recorded), configuration, evictions.median_ms())
+    for step in rest:
+        run.take(step)
+    return run.answer()
 
 
 @given(configurations(), histories)
