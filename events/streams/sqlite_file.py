@@ -57,6 +57,10 @@ ms, so a leader would hardly ever find it free."""
 
 StoredRows = list[tuple[Any, ...]]
 
+FAULTS = (sqlite3.Error, UnicodeDecodeError)
+"""What a file that cannot be used makes the library raise; the second where SQLite's own words quote
+a damaged schema, which need not be text any more."""
+
 
 def statement(name: str) -> str:
     """Return the text of a query of ``sql/streams.sql``."""
@@ -113,7 +117,7 @@ class SqliteFile:
             return [
                 tuple(row) for row in await reader.execute_fetchall(statement(query), arguments)
             ]
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise meaning(error, str(self.path)) from error
 
     async def pragma(self, name: str) -> Any:
@@ -121,7 +125,7 @@ class SqliteFile:
         try:
             reader = await self._open_reader()
             return next(iter(await reader.execute_fetchall(f"pragma {name}")))[0]
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise meaning(error, str(self.path)) from error
 
     async def changed(self, at_most_s: float) -> None:
@@ -154,7 +158,7 @@ class SqliteFile:
                     _link(new, self.path)
             # It was there, somebody else was quicker, or the disk knows no links.
             await self._set_up(self.path)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise meaning(error, str(self.path)) from error
 
     async def _set_up(self, path: Path) -> None:
@@ -196,7 +200,7 @@ class SqliteFile:
         """Write these rows with whatever else is waiting and return their positions. Cancelling does not take them back."""
         try:
             await self._open_writer()
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise meaning(error, str(self.path)) from error
         self._waiting.append(write)
         self._wanted.set()
@@ -303,12 +307,12 @@ class SqliteFile:
             await writer.execute("begin immediate")
             begun = asyncio.get_running_loop().time()
             positions = await self._insert(writer, group)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             await self._roll_back(writer)
             raise meaning(error, str(self.path)) from error
         try:
             await writer.execute("commit")
-        except sqlite3.Error as error:
+        except FAULTS as error:
             # Busy and full are told before the commit record is written. After anything else it may
             # be on the disk: nobody knows.
             failure = meaning(error, str(self.path))
@@ -360,7 +364,7 @@ class SqliteFile:
         try:
             if writer.in_transaction:
                 await writer.execute("rollback")
-        except sqlite3.Error:
+        except FAULTS:
             self._writer = None
             await writer.close()
 
@@ -392,8 +396,10 @@ def _fail(group: Sequence[Write], error: StreamError) -> None:
             write.done.exception()  # whoever was cancelled does not come back for it
 
 
-def meaning(error: sqlite3.Error, name: str) -> StreamError:
+def meaning(error: sqlite3.Error | UnicodeDecodeError, name: str) -> StreamError:
     """Return what an error of SQLite means for a stream; whatever is not known as unreachable or damaged was refused."""
+    if isinstance(error, UnicodeDecodeError):
+        return LogDamaged(-1, f"file {name}: its schema is no text")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     text = f"{getattr(error, 'sqlite_errorname', type(error).__name__)}: {error}"
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

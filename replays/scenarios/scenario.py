@@ -319,7 +319,7 @@ def parse_scenario(data: bytes, file: str, *, is_yaml: bool = False) -> Scenario
     except msgspec.ValidationError as error:
         problem = str(error)
         if "[...]" in problem:
-            problem = _with_key(problem, document if is_yaml else msgspec.json.decode(data))
+            problem = _with_key(problem, document) if is_yaml else _with_key_of(problem, data)
         raise ScenarioError(file, problem) from error
     except ConfigurationError as error:
         raise ScenarioError(file, "; ".join(map(_placed, error.faults))) from error
@@ -340,11 +340,26 @@ def seconds_to_ms(seconds: float) -> int:
     return seconds * 1000 if isinstance(seconds, int) else round(seconds * 1000)
 
 
+_PATH = re.compile(r"`\$([^`]*?)\[\.\.\.\][^`]*`$")
+"""Where msgspec says a problem is, up to the key that it leaves out."""
+
+
+def _with_key_of(problem: str, data: bytes) -> str:
+    """Return the same for JSON, which may be none behind the place of the problem: msgspec reads no further."""
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return problem
+    return _with_key(problem, document)
+
+
 def _with_key(problem: str, document: Any) -> str:
     """Return what msgspec says, with the key of a mapping where its path has ``[...]``: the one that fails by itself."""
-    path = problem.partition("`$")[2].partition("[...]")[0]
+    path = _PATH.search(problem)
+    if path is None:
+        return problem  # the dots stand in a value that the problem quotes
     place: Any = document
-    for part in re.findall(r"[^.\[\]]+", path):
+    for part in re.findall(r"[^.\[\]]+", path[1]):
         place = place[int(part) if isinstance(place, list) else part]
     items = dict(place)
     for key, value in items.items():

@@ -387,21 +387,6 @@ async def test_a_file_of_another_format_is_refused(
         await streams.log.check()
 
 
-def test_a_file_that_is_no_database_is_damaged(path: Path) -> None:
-    """It is not overwritten."""
-    path.write_bytes(b"no database at all" * 1000)
-
-    async def use() -> None:
-        async with open_streams(f"sqlite://{path}") as streams:
-            with pytest.raises(errors.LogDamaged):
-                await streams.log.check()
-            with pytest.raises(errors.LogDamaged):
-                await streams.log.create()
-
-    asyncio.run(use())
-    assert path.read_bytes().startswith(b"no database")
-
-
 async def test_the_file_is_its_owners_alone(streams: Streams, path: Path) -> None:
     """Nobody else on the machine reads proposals, whatever the umask."""
     await lead(streams.log)

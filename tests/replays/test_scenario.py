@@ -95,6 +95,23 @@ def test_what_is_no_scenario_at_all_is_refused(data):
         parse_scenario(data, "file.json")
 
 
+@pytest.mark.parametrize(
+    "tail", [b", 1: 2}", b"}", b', "x": ' + b"[" * 100_000, b"\xff"], ids=lambda tail: tail[:9]
+)
+def test_what_follows_a_broken_field_may_be_anything(tail):
+    """The field before is the problem that is told, also where its key has to be looked for in what is no JSON."""
+    text = json.dumps(MINIMAL | {"nodes": [{"name": "n", "capacity": {"vcore": -1}}]}).encode()
+    with pytest.raises(ScenarioError, match=">= 0"):
+        parse_scenario(text[:-1] + tail, "file.json")
+
+
+@pytest.mark.parametrize("value", ["`$.zzz[...]", "[...]", "`$[...]`"])
+def test_a_value_that_looks_like_a_path_is_a_value(value):
+    """What the problem quotes is not taken for the place of the problem."""
+    with pytest.raises(ScenarioError, match="Invalid enum value"):
+        parsed(pending=[{"id": "a", "preemption_policy": value}])
+
+
 def test_yaml_keeps_times_as_text_and_refuses_double_keys():
     """A time without quotes is a time in YAML; a key that stands twice would hide one of its values."""
     text = (
