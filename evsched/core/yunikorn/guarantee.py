@@ -102,7 +102,12 @@ def find_plan(
 
 
 class _Case:
-    """One ask while a plan for it is sought."""
+    """One ask while a plan for it is sought.
+
+    It holds what all nodes share: how much room lacks where (`Outlook`), the slack of each queue
+    under its guarantee, and how much of the search's budget is spent. All queues, types and maxima
+    are numbers here, so that the search itself adds and compares integers only.
+    """
 
     def __init__(self, state: State, index: VictimIndex, asker: Asker, ask: Ask) -> None:
         self.state = state
@@ -124,7 +129,13 @@ class _Case:
         ] = {}
 
     def solve(self, known: dict[Similar, Eligible]) -> Plan | Failure:
-        """Return the cheapest plan on any node."""
+        """Return the cheapest plan on any node, or why there is none.
+
+        Room that is there, or that is coming, is better than any plan. Then come three levels of
+        victims: those that nobody asked to spare, originators in addition, opted-out ones in
+        addition (law 1). A level that adds no candidate is passed over. The failure that is told
+        is the one that came closest to a plan.
+        """
         outlook, path = self.outlook, self.asker.leaf.path
         page = outlook.fits()
         if page is not None and outlook.is_free(page):
@@ -179,7 +190,14 @@ class _Case:
     # --------------------------------------------------------------------------------- node by node
 
     def _best(self, allowed: Bools, pages: Longs, level: int) -> Plan | None:
-        """Return the cheapest plan on these pages."""
+        """Return the cheapest plan on these pages; None where there is none.
+
+        A *page* is a node by its number in the columns. Each has a lower bound of the cost of any
+        plan there. The nodes are searched in the order of their bounds, and as soon as the next
+        bound is not below the best plan found, that plan is the cheapest of all. The search ends
+        early at its budgets (``ask_budget`` looks in all, ``nodes_in_vain`` nodes that were no
+        better), and the event says so.
+        """
         bounds = self.outlook.bounds(allowed, pages, level)
         best: tuple[tuple[int, ...], int, tuple[Allocation, ...]] | None = None
         in_vain = 0
@@ -214,6 +232,7 @@ class _Case:
         return Plan(self.index.names[page], victims, self.cut)
 
     def _waste(self, page: int, victims: Sequence[Allocation]) -> list[int]:
+        """Return what victims give up beyond what the ask lacks on a node, by the ask's types."""
         given = dict.fromkeys(self.asker.types, 0)
         for victim in victims:
             for kind, amount in self.state.types.shapes[victim.shape].pairs:
@@ -227,7 +246,14 @@ class _Case:
     def _search(
         self, page: int, allowed: Bools, fewest: int, most: int | None
     ) -> tuple[Allocation, ...] | None:
-        """Return the cheapest plan on one node."""
+        """Return the cheapest plan on one node; None where there is none.
+
+        Args:
+            page: The node.
+            allowed: Which allocations of the index may be victims on this level.
+            fewest: No plan here has fewer victims, by the bounds.
+            most: How many victims the best plan so far has; more are no use. None: any number.
+        """
         needs = [int(lacking[page]) for lacking in self.lacking] + [
             short.amount for short in self.shortages
         ]
@@ -259,6 +285,11 @@ class _Case:
     def _cheapest(
         self, candidates: Sequence[Candidate], needs: Sequence[int], most: int
     ) -> SearchResult:
+        """Search one node within what is left of the budget, and count what it took.
+
+        The slacks are those of all queues that a candidate lies below: a plan may not take more
+        from a queue than it has above its guarantee (law 2).
+        """
         budget = min(self.rules.node_budget, self.rules.ask_budget - self.expanded)
         found = cheapest(candidates, needs, self.slacks, most, budget)
         self.expanded += found.expanded
@@ -271,6 +302,11 @@ class _Case:
         covers: tuple[tuple[int, int], ...],
         takes: tuple[tuple[int, int], ...],
     ) -> Candidate:
+        """Return an allocation as a candidate for this ask.
+
+        Candidates of one queue and shape, with the same wish to be spared, are *alike*: of two the
+        search always prefers the lighter one, so it need not try both orders.
+        """
         given = dict.fromkeys(self.asker.types, 0)
         for kind, amount in self.state.types.shapes[allocation.shape].pairs:
             if kind in given:
@@ -288,7 +324,13 @@ class _Case:
     def _kind(
         self, allocation: Allocation
     ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-        """Return what the loss of an allocation covers and takes, by the numbers of needs and slacks."""
+        """Return what the loss of an allocation covers and what it takes.
+
+        Both are pairs of a number and an amount: the number of a need (a type that lacks on the
+        node, or a maximum that is short), and the number of a slack (a queue with a guarantee
+        between the victim and the common ancestor). They depend on queue and shape alone, and are
+        computed once for each of these.
+        """
         key = (allocation.queue, allocation.shape)
         known = self._kinds.get(key)
         if known is None:
@@ -312,6 +354,12 @@ class _Case:
         return known
 
     def _slack(self, queue: Queue, kind: int) -> int:
+        """Return the number of a queue's slack for a type.
+
+        The slack is how far the queue is above its guarantee (law 2).
+
+        Numbers are given as queues are met, and a slack is computed when it gets its number.
+        """
         key = (queue.path, kind)
         number = self._slack_number.get(key)
         if number is None:

@@ -1,4 +1,10 @@
-"""The rules of limits on users and groups."""
+"""The rules of limits on users and groups.
+
+A limit holds in its queue and everything below, for each user by itself and for each group as a
+whole. The first limit of a queue that names a user or group counts, ``*`` stands for whoever is
+not named, so names come before it (YuniKorn's documentation of limits). A limit may not be higher
+than the same name's further up, or it could never be reached and would mislead whoever reads it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +31,10 @@ def limit_problems(spec: YunikornSpec) -> Iterator[Problem]:
 
 
 def _queue(queue: QueueSpec, path: str, above: tuple[tuple[str, _Held], ...]) -> Iterator[Problem]:
-    """Check the limits of a queue and of everything below it; ``above`` are those of its ancestors, root first."""
+    """Check the limits of a queue and of everything below it.
+
+    ``above`` are the limits of its ancestors, each with the path of its queue, root first.
+    """
     subject = f"queue {path}"
     held: _Held = {}
     for index, limit in enumerate(queue.limits):
@@ -51,7 +60,11 @@ def _shape(subject: str, field: str, limit: LimitSpec) -> Iterator[Problem]:
 
 
 def _names(subject: str, field: str, limit: LimitSpec, held: _Held) -> Iterator[Problem]:
-    """Check names, their order and that each has one limit; what is found is added to ``held``."""
+    """Check names, their order and that each has one limit; what is found is added to ``held``.
+
+    A group ``*`` needs a named group before it: alone it would limit everybody together, which is
+    what the maximum of the queue does.
+    """
     kinds: tuple[tuple[LimitKind, tuple[str, ...]], ...] = (
         ("user", limit.users),
         ("group", limit.groups),
@@ -96,7 +109,10 @@ def _under_queue(subject: str, field: str, limit: LimitSpec, queue: QueueSpec) -
 def _under_ancestors(
     subject: str, field: str, limit: LimitSpec, above: tuple[tuple[str, _Held], ...]
 ) -> Iterator[Problem]:
-    """Check a limit against those of the same name, or of ``*``, in the queues above."""
+    """Check a limit against those of the same name, or of ``*``, in the queues above.
+
+    Where neither is there, the name is not limited above, and any limit is lower.
+    """
     kinds: tuple[tuple[LimitKind, tuple[str, ...]], ...] = (
         ("user", limit.users),
         ("group", limit.groups),
@@ -118,7 +134,11 @@ def _under_ancestors(
 def _under(
     subject: str, field: str, limit: LimitSpec, most: tuple[Amounts, int, str]
 ) -> Iterator[Problem]:
-    """Check a limit against another one, where both limit."""
+    """Check a limit against another one, where both limit.
+
+    ``most`` is the other one: its amounts, its number of applications (0: any) and whose it is,
+    for the message. A type that it does not name is not limited there.
+    """
     resources, applications, whose = most
     for resource, amount in (limit.max_resources or {}).items():
         if amount > resources.get(resource, amount):

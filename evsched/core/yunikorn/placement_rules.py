@@ -30,7 +30,11 @@ _MAX_COUNT = 64
 
 
 def placement_problems(spec: YunikornSpec) -> Iterator[Problem]:
-    """Yield every rule that the placement rules of a partition break, in their order."""
+    """Yield every rule that the placement rules of a partition break, in their order.
+
+    What cannot be known before an application comes (its tags, its user) is judged then, by
+    `evsched.core.yunikorn.application_placement`.
+    """
     subject = f"partition {spec.partition[:MAX_TEXT]}"
     if len(spec.placement_rules) > MAX_RULES:
         number = len(spec.placement_rules)
@@ -53,7 +57,13 @@ def is_pattern(entries: tuple[str, ...]) -> bool:
 
 
 def pattern_problem(text: str) -> str:
-    """Return why a text may not be a filter's regular expression; empty when it may."""
+    """Return why a text may not be a filter's regular expression; empty when it may.
+
+    Escapes and classes are replaced by a letter first, so that a sign in them is not taken for an
+    operator. What is left is counted: a few repetitions bound the time by a small power of the
+    name's length. No repeated group is let through at all, because a repetition of a repetition is
+    what takes exponential time.
+    """
     if len(text) > MAX_PATTERN:
         return f"has {len(text)} characters, expected at most {MAX_PATTERN}"
     try:
@@ -80,7 +90,11 @@ def pattern_problem(text: str) -> str:
 
 
 def _rule(subject: str, field: str, rule: PlacementRuleSpec, root: QueueSpec) -> Iterator[Problem]:
-    """Check a rule with its parent rules."""
+    """Check a rule with its parent rules.
+
+    Each level is checked by itself. Only when all of them are sound is it asked where they lead,
+    so that one fault is not told twice.
+    """
     chain = []
     level: PlacementRuleSpec | None = rule
     place = field
@@ -104,7 +118,10 @@ def _rule(subject: str, field: str, rule: PlacementRuleSpec, root: QueueSpec) ->
 
 
 def _level(subject: str, field: str, rule: PlacementRuleSpec) -> Iterator[Problem]:
-    """Check one rule by itself."""
+    """Check one rule by itself: its value, where it needs one, and its filter.
+
+    Which names of rules exist is the reader's to say: they are an enumeration of the vocabulary.
+    """
     if rule.name in {"fixed", "tag"} and not rule.value:
         what = "the queue" if rule.name == "fixed" else "the name of the tag"
         yield Problem(
@@ -127,7 +144,11 @@ def _level(subject: str, field: str, rule: PlacementRuleSpec) -> Iterator[Proble
 
 
 def _filter(subject: str, field: str, filter_: FilterSpec) -> Iterator[Problem]:
-    """Check a filter: names, or one regular expression."""
+    """Check a filter: names, or one regular expression.
+
+    Several entries are names, however they look. That is YuniKorn's rule, and it makes ``a|b``
+    beside another entry a name that nobody has, so it is refused.
+    """
     for name, entries in (("users", filter_.users), ("groups", filter_.groups)):
         for entry in entries:
             no_name = (
@@ -145,10 +166,11 @@ def _filter(subject: str, field: str, filter_: FilterSpec) -> Iterator[Problem]:
 def _static(
     subject: str, chain: list[tuple[str, PlacementRuleSpec]], root: QueueSpec
 ) -> Iterator[Problem]:
-    """Check that the queues a chain names from the top exist or may be created, and that it can end in a leaf.
+    """Check that the queues a chain names exist or may be created, and that it ends in a leaf.
 
     The chain comes with the rule itself first and its outermost parent last. A full path makes the
-    parents above it of no meaning.
+    parents above it of no meaning. From the first rule on that is not ``fixed`` nothing is known
+    before an application comes, but that a leaf cannot hold queues.
     """
     start = next(
         (i for i, (_, rule) in enumerate(chain) if rule.name == "fixed" and _is_full(rule.value)),
@@ -196,5 +218,5 @@ def _static(
 
 
 def _is_full(value: str) -> bool:
-    """Return whether the value of a fixed rule is a path from root."""
+    """Tell whether the value of a fixed rule is a path from root."""
     return value.lower() == "root" or value.lower().startswith("root.")

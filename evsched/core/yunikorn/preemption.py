@@ -55,7 +55,15 @@ def may_have_turn(state: State) -> Iterator[Ask]:
 
 
 class _Cycle:
-    """One cycle while it runs."""
+    """One cycle while it runs.
+
+    What was found out is kept until something is decided, since a decision may change any of it:
+    failures of equal asks (`_failed`), failures that hold for whoever wants more (`_hopeless`),
+    and eligible victims of similar asks (`_known`).
+
+    Attributes:
+        tried: Asks that failed in this cycle and are not yet known to have failed, in order.
+    """
 
     def __init__(self, step: Step, spec: YunikornSpec) -> None:
         self.step = step
@@ -68,7 +76,12 @@ class _Cycle:
         self._known: dict[Similar, Eligible] = {}
 
     def run(self) -> tuple[tuple[str, ...], bool]:
-        """Give everybody a turn; return who was tried in vain, and whether the next cycle must come even if nothing changes."""
+        """Give every ask a turn, and again to those left while there are decisions.
+
+        Returns:
+            The asks that were tried in vain, and whether the next cycle must come even if nothing
+            changes until then: the pace ended this one before every ask had its turn.
+        """
         waiting = list(may_have_turn(self.state))
         while True:
             decided = self._round(waiting)
@@ -79,7 +92,15 @@ class _Cycle:
             waiting = [ask for ask in waiting if ask.id not in decided]
 
     def _round(self, waiting: list[Ask]) -> dict[str, None] | None:
-        """Give everybody a turn once; return who preempts, None when the pace ended the round."""
+        """Give every ask a turn once.
+
+        Equal asks fail together: where the first of a line has no plan, the rest of the line is
+        not tried. Where it has one, the decision is written at once, so that the next plan is made
+        on what is left.
+
+        Returns:
+            The asks that preempt or were nominated; None when the pace ended the round.
+        """
         decided: dict[str, None] = {}
         turns = PreemptionQueue(self.state, waiting)
         while (line := turns.next()) is not None:
@@ -125,6 +146,11 @@ class _Cycle:
         self._known.clear()
 
     def _learn(self, ask: Ask, failure: Failure) -> None:
+        """Keep a failure that holds for every ask of the leaf that wants at least as much.
+
+        Not one that ended at its budget, which says nothing; not one for an ask with a node of its
+        own.
+        """
         if (
             failure.code in HOPELESS
             and not failure.cut
@@ -149,7 +175,11 @@ class _Cycle:
         return None
 
     def _held_back(self, ask: Ask) -> Failure | None:
-        """Return a failure without words for an ask that a limit of its user or application holds back: nobody goes for it."""
+        """Return a failure for an ask that a limit of its user, group or application holds back.
+
+        It could not be bound even if there were room, so nothing is evicted for it. The failure
+        has no words: nothing is written to the log, and `explain` names the limit.
+        """
         held = limits.blocks(
             self.state,
             self.state.applications[ask.application],
@@ -172,6 +202,10 @@ class _Cycle:
         return guarantee.find_plan(self.state, self.cost, ask, self._known)
 
     def _decide(self, ask: Ask, plan: Plan) -> None:
+        """Write a preemption down.
+
+        A plan without victims is a reservation only, which `make_way` has written by then.
+        """
         required = ask.required_node is not None
         if required:
             required_node.make_way(self.step, ask, plan)
@@ -194,7 +228,12 @@ class _Cycle:
         )
 
     def _fail(self, line: EqualAsks, failure: Failure) -> None:
-        """Write down why a line fails: the first time for every ask, after that only for the one at its head."""
+        """Write down why a line fails.
+
+        The first time each of its asks gets an event, after that only the one at its head, when
+        the reason is another one: a thousand equal asks would otherwise write a thousand events
+        whenever something changes.
+        """
         state = self.state
         known = state.unschedulable_since
         for ask in line.in_order():
@@ -262,6 +301,7 @@ class _Pace:
             self.left[index] -= amount
 
     def _held(self, victims: tuple[Allocation, ...]) -> dict[int, int]:
+        """Return what victims hold of the types that the pace counts."""
         held: dict[int, int] = {}
         for victim in victims:
             for index, amount in self.shapes[victim.shape].pairs:

@@ -1,7 +1,15 @@
-"""The rules of a partition of queues.yaml: the tree, its resources, its access lists and templates.
+"""The rules of a partition of queues.yaml: tree, resources, access lists and templates.
 
 Limits of users and groups are judged in `evsched.core.yunikorn.limit_rules`, placement rules in
 `evsched.core.yunikorn.placement_rules`.
+
+A configuration comes from a file, where each fault is told with its line, or directly from a
+program. Both are judged here, so the bounds of names and amounts are checked although the reader
+of files has done so. A problem that is *advisory* is what a file is refused for and a program is
+not: it does no harm to decisions, and logs exist that have it.
+
+Faults are yielded and not raised, as all of them are told in one pass. Only a tree that is too
+deep or too large ends the pass: what follows would take as long as the tree is large.
 """
 
 from __future__ import annotations
@@ -39,10 +47,14 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 class _Above(Struct, frozen=True, gc=False):
     """What the queues above say about a queue.
 
+    It is carried down the tree, so each queue is judged against its whole path in one step.
+
     Attributes:
-        maximum: By resource, the lowest maximum above and the path of the queue that has it.
-        maximum_of: The path of the queue with that maximum, by resource.
+        path: Of the parent; empty above root.
+        maximum: By resource, the lowest maximum above.
+        maximum_of: By resource, the path of the queue that has that maximum, for the message.
         max_applications: Of the parent; 0: none.
+        settings: Of the parent, from which properties are inherited; None above root.
     """
 
     path: str = ""
@@ -53,7 +65,11 @@ class _Above(Struct, frozen=True, gc=False):
 
 
 def queue_problems(spec: YunikornSpec) -> Iterator[Problem]:
-    """Yield every rule that a partition breaks: its name, its queues in the order of the file, limits, placement rules."""
+    """Yield every rule that a partition breaks.
+
+    The order is that of the file: the partition, its queues with parents before children, then
+    limits and placement rules.
+    """
     subject = f"partition {spec.partition[:MAX_TEXT]}"
     if not spec.partition or len(spec.partition) > MAX_TEXT or _CONTROL.search(spec.partition):
         yield Problem(
@@ -97,7 +113,11 @@ def _root_resources(root: QueueSpec) -> Iterator[Problem]:
 
 
 def resource_types(spec: YunikornSpec) -> dict[str, None]:
-    """Return the resource types that a partition names, each once."""
+    """Return the resource types that a partition names, each once.
+
+    Those count that limits and templates name, too: each may come to stand in the vectors of every
+    queue.
+    """
     found: dict[str, None] = dict.fromkeys(spec.pace.max_resources or ())
     for queue in _all_queues(spec.root):
         template = queue.template
@@ -122,7 +142,11 @@ def _all_queues(root: QueueSpec) -> Iterator[QueueSpec]:
 
 
 def _too_large(root: QueueSpec) -> Problem | None:
-    """Return why a tree is not even looked into, found without following it to any depth."""
+    """Return why a tree is not even looked into; None where it may be.
+
+    It walks by a stack of its own. The depth is somebody else's choice, and Python's stack has an
+    end.
+    """
     stack = [(root, "", 1)]
     number = 0
     while stack:
@@ -146,7 +170,11 @@ def _too_large(root: QueueSpec) -> Problem | None:
 
 
 def _too_many_types(spec: YunikornSpec) -> Problem | None:
-    """Return why there would be too many sums to keep: each queue has some for each resource type."""
+    """Return why there would be too many sums to keep; None where there are not.
+
+    Each queue keeps several sums for each resource type, so the product of the two is what takes
+    room.
+    """
     subject = f"partition {spec.partition[:MAX_NAME]}"
     types, queues = len(resource_types(spec)), sum(1 for _ in _all_queues(spec.root))
     if types > MAX_RESOURCE_TYPES:
@@ -160,7 +188,11 @@ def _too_many_types(spec: YunikornSpec) -> Problem | None:
 
 
 def _queue(queue: QueueSpec, above: _Above) -> Iterator[Problem]:
-    """Check a queue and everything below it."""
+    """Check a queue and everything below it.
+
+    Names are compared without case, as paths are kept in lower case. A queue with children may
+    leave out ``parent``, but may not deny it.
+    """
     path = f"{above.path}.{queue.name}" if above.path else queue.name
     subject = f"queue {path}"
     if not _QUEUE_NAME.fullmatch(queue.name):
@@ -204,7 +236,10 @@ def _queue(queue: QueueSpec, above: _Above) -> Iterator[Problem]:
 
 
 def _below(path: str, queue: QueueSpec, above: _Above, settings: QueueSettings) -> _Above:
-    """Return what a queue and those above it say about its children."""
+    """Return what a queue and those above it say about its children.
+
+    Of equal maxima on a path the lowest queue is named, which is where one would look first.
+    """
     maximum, maximum_of = dict(above.maximum), dict(above.maximum_of)
     for resource, amount in (queue.maximum or {}).items():
         if resource not in maximum or amount <= maximum[resource]:
@@ -279,7 +314,11 @@ def _under_maximum(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Pr
 
 
 def _children_guarantees(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Problem]:
-    """Check that a queue can keep what its children are guaranteed together."""
+    """Check that a queue can keep what its children are guaranteed together.
+
+    The sum has to lie within its own guarantee, where it has one, and within the lowest maximum on
+    its path. It has to fit into int64 in any case, since shares are computed from it.
+    """
     for resource, amount in _guaranteed_below(queue).items():
         found = f"{subject}: guarantees of {resource} below add up to"
         own = (queue.guaranteed or {}).get(resource)
@@ -295,12 +334,19 @@ def _children_guarantees(subject: str, queue: QueueSpec, above: _Above) -> Itera
 
 
 def _any_above(queue: QueueSpec, resource: str, most: int) -> bool:
-    """Return whether a single child is guaranteed more than a maximum, which is told where that child stands."""
+    """Tell whether a single child is guaranteed more than a maximum.
+
+    That is told where the child stands, and once is enough.
+    """
     return any((child.guaranteed or {}).get(resource, 0) > most for child in queue.queues)
 
 
 def _guaranteed_below(queue: QueueSpec) -> Amounts:
-    """Return what the children of a queue are guaranteed together; one without a guarantee stands for its own children."""
+    """Return what the children of a queue are guaranteed together.
+
+    A child without a guarantee stands for its own children, as its share of the parent's is
+    theirs.
+    """
     total: Amounts = {}
     for child in queue.queues:
         for resource, amount in (child.guaranteed or _guaranteed_below(child)).items():
@@ -309,7 +355,11 @@ def _guaranteed_below(queue: QueueSpec) -> Amounts:
 
 
 def _applications(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Problem]:
-    """Check the number of applications against the parent's."""
+    """Check the number of applications against the parent's.
+
+    YuniKorn refuses a child that is not limited below a parent that is: the child would promise
+    more than the parent lets in.
+    """
     most = above.max_applications
     if most and not 0 < queue.max_applications <= most:
         found = queue.max_applications or "not limited"
@@ -320,7 +370,11 @@ def _applications(subject: str, queue: QueueSpec, above: _Above) -> Iterator[Pro
 
 
 def _texts(subject: str, queue: QueueSpec) -> Iterator[Problem]:
-    """Check access lists and properties."""
+    """Check access lists and properties.
+
+    An access list is users, one space, groups; or ``*``. More spaces would make a part of it mean
+    nothing without a word, so they are refused.
+    """
     for field, acl in (("submitacl", queue.submit_acl), ("adminacl", queue.admin_acl)):
         if len(acl) > MAX_TEXT or not _ACL.fullmatch(acl):
             expected = (
@@ -342,7 +396,11 @@ def _properties(subject: str, field: str, properties: dict[str, str]) -> Iterato
 
 
 def _template(subject: str, queue: QueueSpec, settings: QueueSettings) -> Iterator[Problem]:
-    """Check what dynamic queues get."""
+    """Check what dynamic queues get.
+
+    A template belongs to a parent, as only there queues can be created. Its amounts must be above
+    0: a dynamic queue with a maximum of 0 could run nothing and would stay empty for ever.
+    """
     template = queue.template
     if template is None:
         return

@@ -32,7 +32,15 @@ from evsched.core.yunikorn.search import Candidate, SearchResult, cheapest
 
 
 def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
-    """Return the cheapest plan on the required node; it has no victims where reservations of others alone are in the way."""
+    """Return the cheapest plan on the required node, or why there is none.
+
+    Reservations of others are in three classes. Those of asks that may run there only stay. Those
+    without victims go where they are in the way (`make_way`). Those of asks in flight are kept in
+    a first search, and given up in a second one only if that finds nothing: their victims may stay
+    then, so room that seemed to be coming is not.
+
+    A plan without victims means that reservations of others alone are in the way.
+    """
     assert ask.required_node is not None
     node = state.nodes.get(ask.required_node)
     if node is None:
@@ -68,7 +76,12 @@ def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
 
 
 def make_way(step: Step, ask: Ask, plan: Plan) -> None:
-    """Release what others have reserved on the node as far as the plan needs it, the newest reservation first."""
+    """Release what others have reserved on the node as far as the plan needs it.
+
+    Preemptions that the plan gives up come first. Of the others the newest reservation goes first,
+    and no more of them go than is needed once the victims have left. An ask without victims gets a
+    reservation of its own, or the room would be given to the next one that fits.
+    """
     state = step.state
     node = state.nodes[plan.node]
     reason = f"node {node.name}: is needed by {ask.id}, which may run nowhere else"
@@ -113,14 +126,19 @@ def _stays(state: State, node: Node, other: str) -> bool:
 
 
 class _Search:
-    """One ask and its node."""
+    """One ask and its node, while victims are sought for it."""
 
     def __init__(self, state: State, cost: Cost, ask: Ask, node: Node) -> None:
         self.state, self.cost, self.ask, self.node = state, cost, ask, node
         self.asker = Asker(state, ask)
 
     def run(self, kept: Sequence[str], withdrawn: Sequence[str]) -> SearchResult:
-        """Return the cheapest victims when these reservations are kept and these preemptions withdrawn."""
+        """Return the cheapest victims, given what is kept and what is withdrawn.
+
+        What has to be covered is the room that is missing, by type, and after that what is above a
+        maximum on the ask's path. A withdrawn preemption gives its victims back, so they can be
+        chosen again. An allocation that covers nothing of what is missing is no candidate.
+        """
         state, node = self.state, self.node
         returning = [
             a
@@ -149,6 +167,11 @@ class _Search:
         return cheapest(candidates, needs, (), len(candidates), self.state.rules.node_budget)
 
     def _candidate(self, allocation: Allocation, over: Sequence[Shortage]) -> Candidate:
+        """Return an allocation as a candidate: what it covers, and its weight.
+
+        Needs are numbered: first the types of the ask, then one for each maximum that is short.
+        Candidates with the same parts are *alike*, of which the search tries only the cheapest.
+        """
         types = self.asker.types
         pairs = self.state.types.shapes[allocation.shape].pairs
         leaf = self.state.queues[allocation.queue]
@@ -175,7 +198,11 @@ class _Search:
     def _shortages(
         self, returning: Sequence[Allocation], withdrawn: Sequence[str]
     ) -> list[Shortage]:
-        """Return by what the ask would pass maxima on its path, with some preemptions withdrawn: what they evict stays."""
+        """Return by what the ask would pass maxima on its path, with some preemptions withdrawn.
+
+        The victims of those stay, so their queues use more than was counted on. The asks they were
+        for are no longer in flight, so theirs use less.
+        """
         shapes, queues = self.state.types.shapes, self.state.queues
         shifts = [(queues[one.queue], shapes[one.shape].pairs, 1) for one in returning]
         shifts += [

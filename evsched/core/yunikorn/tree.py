@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 
 def build(spec: YunikornSpec, types: ResourceTypes) -> Tree:
-    """Return the tree that a configuration describes."""
+    """Return the tree that a configuration describes.
+
+    Args:
+        spec: Judged valid before.
+        types: Resource types that are new are added to them, in the order of the file.
+    """
     queues: dict[str, Queue] = {}
     root = _build(spec.root, None, types, queues)
     return Tree(root, queues, {})
@@ -29,6 +34,11 @@ def build(spec: YunikornSpec, types: ResourceTypes) -> Tree:
 def _build(
     spec: QueueSpec, parent: Queue | None, types: ResourceTypes, queues: dict[str, Queue]
 ) -> Queue:
+    """Return a queue with everything below it, and enter each into ``queues`` by its path.
+
+    The order of the file is kept (``order``), parents before children. It breaks no ties in
+    decisions, but people read lists in it. Root is a parent whatever it says.
+    """
     name = spec.name.lower()
     path = f"{parent.path}.{name}" if parent is not None else name
     leaf = not (spec.parent or spec.queues or parent is None)
@@ -55,7 +65,11 @@ def _build(
 
 
 def template_of(parent: Queue) -> TemplateSpec:
-    """Return the template for a dynamic queue below ``parent``: its own, or the nearest one above (seed quota_enforcement)."""
+    """Return the template for a dynamic queue below ``parent``.
+
+    Its own, or the nearest one above (seed quota_enforcement, "Dynamic Queues"). Without any, the
+    queue has no guarantee and no maximum.
+    """
     for queue in parent.lineage:
         if queue.template is not None:
             return queue.template
@@ -63,10 +77,12 @@ def template_of(parent: Queue) -> TemplateSpec:
 
 
 def add_queue(state: State, path: str, *, parent: bool, draining: bool) -> Queue:
-    """Add a queue that the configuration does not name (dynamic or draining) and return it; what is missing above it too.
+    """Add a queue that is not configured, and what is missing above it; return it.
 
     A dynamic leaf gets the guarantee, maximum and properties of its template; a draining queue has
-    no limits of its own.
+    no limits of its own. The template is remembered with the queue (`State.templates`), and is the
+    one that counts when the tree is built anew. A queue that is there already is returned as it
+    is.
     """
     known = state.queues.get(path)
     if known is not None:
@@ -97,7 +113,11 @@ def add_queue(state: State, path: str, *, parent: bool, draining: bool) -> Queue
 
 
 def kept_leaves(state: State, configuration: YunikornSpec) -> Rejection | None:
-    """Refuse a configuration that makes a parent of a leaf in use, or a leaf of a parent above one."""
+    """Refuse a configuration that makes a leaf in use a parent, or the other way round.
+
+    Applications run in leaves alone, so what runs there would be nowhere. A queue that is left out
+    of the configuration is no fault: it drains.
+    """
     used = {application.leaf.path for application in state.applications.values()}
     # Sorted, so that of several leaves below a queue the sentence names the same one everywhere.
     above_used = {

@@ -43,7 +43,13 @@ class EqualAsks:
     __slots__ = ("asks", "key", "kind", "place", "priority", "turn")
 
     def __init__(self, asks: list[Ask], place: QueueTurns, kind: AskKind) -> None:
-        """Stand the asks in line."""
+        """Stand the asks in line.
+
+        Args:
+            asks: At least one, in the order of the log; sorted by creation here.
+            place: The leaf they wait in.
+            kind: What makes them equal.
+        """
         # They come in the order of the log, and are equal in priority, so that their age is the
         # rest of `ask_key`.
         asks.sort(key=attrgetter("created"))
@@ -66,11 +72,17 @@ class EqualAsks:
 
 
 class QueueTurns:
-    """A queue in which somebody may preempt.
+    """A queue in which an ask may preempt, there or below.
 
     Attributes:
+        queue: The queue itself.
+        parent: None for root.
+        children: Those in which something is left, in no order.
+        lines: Of a leaf: the last one is next.
         priorities: Of a leaf: how many lines it has by priority.
         highest: The highest priority that is left here.
+        key: By which its parent compares it with the other children; the smallest is next.
+        compared_with: The denominators of shares here, which do not change during a cycle.
     """
 
     __slots__ = (
@@ -98,7 +110,11 @@ class QueueTurns:
         self.key: QueueKey = (0, 0, (), "")
 
     def settle(self) -> None:
-        """Compute the highest priority that is left here, and the key."""
+        """Compute the highest priority that is left here, and the key.
+
+        It needs the children's, so it is called from the leaves upwards, and only while something
+        is left.
+        """
         if self.queue.leaf:
             self.highest = max(self.priorities)
         else:
@@ -110,10 +126,18 @@ class QueueTurns:
 
 
 class PreemptionQueue:
-    """The lines of all asks that may preempt now."""
+    """The lines of all asks that may preempt now, in the order of scheduling.
+
+    `next` is cheap: one comparison of children for each level of the tree. A turn changes one
+    line, and the keys of the queues above it.
+    """
 
     def __init__(self, state: State, asks: Iterable[Ask]) -> None:
-        """Stand these asks in line."""
+        """Stand these asks in line.
+
+        Asks that differ in what they have reserved, or in whether they still wait for room that is
+        leaving, are not equal: a plan for the one says nothing about the other.
+        """
         self._state = state
         self._places: dict[str, QueueTurns] = {}
         self._root: QueueTurns | None = None
@@ -146,6 +170,7 @@ class PreemptionQueue:
                 self._leave(place)
 
     def _place(self, queue: Queue) -> QueueTurns:
+        """Return the place of a queue; those above it come into being with it."""
         place = self._places.get(queue.path)
         if place is None:
             parent = self._place(queue.parent) if queue.parent is not None else None
@@ -160,6 +185,7 @@ class PreemptionQueue:
 
     @staticmethod
     def _stand(line: EqualAsks, application: Application) -> None:
+        """Give a line its key: the one of its application, then of its first ask."""
         place = line.place
         line.key = (
             application_key(application, line.priority, place.compared_with),
@@ -177,7 +203,11 @@ class PreemptionQueue:
         return place.lines[-1]
 
     def done(self, line: EqualAsks) -> None:
-        """Note that the first ask of the line that is next had its turn."""
+        """Note that the first ask of the line that is next had its turn.
+
+        The next of the line may be younger than the first of another one, so the lines are put in
+        order again where they are not any more.
+        """
         line.turn += 1
         if line.turn < len(line.asks):
             line.key = (line.key[0], ask_key(line.first))
@@ -188,7 +218,12 @@ class PreemptionQueue:
             self.drop(line)
 
     def drop(self, line: EqualAsks) -> None:
-        """Take a whole line out, the one that is next."""
+        """Take a whole line out, the one that is next.
+
+        It failed, or has no ask left. A leaf that lost its last line of a priority may show
+        another one to its parent, so the keys up to root are computed anew, and places without
+        anything left go.
+        """
         place: QueueTurns | None = line.place
         assert place is not None
         assert place.lines[-1] is line
@@ -207,12 +242,17 @@ class PreemptionQueue:
 
     @staticmethod
     def _leave(place: QueueTurns) -> None:
+        """Take a place out of its parent; root stays."""
         if place.parent is not None and place in place.parent.children:
             place.parent.children.remove(place)
 
 
 def _one_new(place: QueueTurns, state: State) -> None:
-    """Leave only the first of the applications that have yet to start (seed priority_scheduling, "StateAware")."""
+    """Leave only the first of the applications that have yet to start.
+
+    A ``stateaware`` leaf starts one new application at a time (seed priority_scheduling,
+    "StateAware"). Others that are new neither run nor preempt until that one has an allocation.
+    """
     chosen: str | None = None
     kept = []
     for line in reversed(place.lines):
