@@ -27,15 +27,15 @@ COMMIT_AFTER_S = 0.1
 
 
 class Projection(Protocol):
-    """What is made of a log.
+    """What is made of a log."""
 
-    Attributes:
-        at: The place up to which steps were taken.
-        resume_at: The place after which the log must be read when it was opened.
-    """
+    @property
+    def at(self) -> Head:
+        """The place up to which steps were taken."""
 
-    at: Head
-    resume_at: Head
+    @property
+    def resume_at(self) -> Head:
+        """The place after which the log must be read when it was opened."""
 
     def take(self, step: RecordedStep) -> None:
         """Take a complete step."""

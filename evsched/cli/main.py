@@ -35,6 +35,10 @@ COMMANDS = {
         "evsched.cli.demo:demo",
         "Tell the story: preemption, a lowered maximum, a kill, the same digest.",
     ),
+    "serve": (
+        "evsched.cli.serve:serve",
+        "Serve the past and the present to browsers and programs.",
+    ),
     "simulate": (
         "evsched.cli.simulate:simulate",
         "Run scenario files on a virtual clock and compare.",

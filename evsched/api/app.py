@@ -1,0 +1,187 @@
+"""The application: the routes of all operations, and what holds for every one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from events.errors import StreamError
+from evsched.api import service_routes, state_routes
+from evsched.api.calls import (
+    Call,
+    Operation,
+    parsed_body,
+    parsed_query,
+    place_of_header,
+)
+from evsched.api.guard import Guard, Hosts
+from evsched.api.past import Past
+from evsched.api.problems import ApiProblem, in_body, in_path, what_failed
+from evsched.api.responses import problem_response, response
+from evsched.core.faults import place_of
+
+OPERATIONS: tuple[Operation, ...] = (*service_routes.OPERATIONS, *state_routes.OPERATIONS)
+"""Every route of the API."""
+
+PAGE_FILES = Path(__file__).resolve().parents[1] / "page"
+"""The static files of the web page."""
+
+ANSWER_S = 60.0
+"""How long a question may take."""
+
+LARGEST_BODY = 4_000_000
+"""Bytes; a configuration as large as an event may be fits."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Served(Struct, kw_only=True):
+    """What the handlers work on.
+
+    Attributes:
+        past: The log, and what is known of it.
+        hosts: Under which names this server answers.
+        partition: Number of the cluster partition.
+        release: Of evsched.
+        stopping: Set when streams are to end.
+    """
+
+    past: Past
+    hosts: Hosts
+    partition: int = 0
+    release: str = ""
+    stopping: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+
+    def must_be_ready(self) -> None:
+        """Refuse where not all is read yet that was in the log at the start."""
+        if not self.past.tail.ready:
+            fault = self.past.tail.fault
+            raise ApiProblem(
+                "log-unreachable" if fault else "not-ready",
+                fault or "the log is still being read",
+                headers={"retry-after": "2"},
+            )
+
+    def reached(self, seq: int) -> int:
+        """Return a ``seq`` that the log has reached; refuse a later one, whose answer is not known."""
+        if seq > self.past.tail.seq:
+            raise ApiProblem(
+                "moment-ahead",
+                f"event {seq}: the log ends at {self.past.tail.seq} now",
+                in_path("moment"),
+            )
+        return seq
+
+
+def application(served: Served) -> Starlette:
+    """Return the application; it opens and closes what it serves."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await served.past.open()
+        try:
+            yield
+        finally:
+            await served.past.close()
+
+    routes: list[Route | Mount] = [
+        Route(one.path, _endpoint(served, one), methods=[one.method], name=one.name)
+        for one in OPERATIONS
+    ]
+    if PAGE_FILES.is_dir():
+        routes.append(Mount("/", StaticFiles(directory=PAGE_FILES, html=True)))
+    handlers: dict[Any, Any] = {HTTPException: _http_problem, Exception: _fault}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    app.add_middleware(Guard, hosts=served.hosts)
+    return app
+
+
+def _endpoint(served: Served, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            call = await _call(operation, request)
+            async with asyncio.timeout(ANSWER_S):
+                reply = await operation.handler(served, call)
+        except ApiProblem as problem:
+            return problem_response(problem)
+        except TimeoutError:
+            return problem_response(
+                ApiProblem("timed-out", f"no answer was found in {ANSWER_S:.0f} s")
+            )
+        except StreamError as error:
+            return problem_response(ApiProblem("log-unreachable", what_failed(error)))
+        return response(reply, request)
+
+    return endpoint
+
+
+async def _call(operation: Operation, request: Request) -> Call:
+    """Return a request as its operation names its parts; raise `ApiProblem`."""
+    query = parsed_query(operation.query, request.query_params.multi_items())
+    body = None
+    if operation.body is not None:
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type not in operation.body_types:
+            raise ApiProblem(
+                "media-type-unsupported",
+                f"content-type: found {media_type!r}",
+                place_of_header("content-type"),
+                expected=operation.body_types,
+            )
+        data = await _body(request)
+        body = data if operation.body is bytes else parsed_body(operation.body, data)
+    path = request.scope["raw_path"].decode("latin-1")
+    address = f"{path}?{request.url.query}" if request.url.query else path
+    return Call(
+        path={name: str(value) for name, value in request.path_params.items()},
+        query=query,
+        body=body,
+        address=address,
+        headers=dict(request.headers),
+    )
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body, up to the size that is taken."""
+    parts = bytearray()
+    async for part in request.stream():
+        parts += part
+        if len(parts) > LARGEST_BODY:
+            raise ApiProblem(
+                "body-too-large", f"body: has more than {LARGEST_BODY} bytes", in_body()
+            )
+    return bytes(parts)
+
+
+async def _http_problem(_request: Request, error: Exception) -> Response:
+    """Return what Starlette found wrong before any operation was asked, as a problem."""
+    assert isinstance(error, HTTPException)
+    name = (
+        "method-not-allowed" if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED else "not-found"
+    )
+    return problem_response(
+        ApiProblem(name, error.detail, in_path(""), headers=dict(error.headers or {}))
+    )
+
+
+async def _fault(_request: Request, error: Exception) -> Response:
+    """Return a fault of ours; what it was is for the server's own lines."""
+    if not isinstance(error, ClientDisconnect):
+        _log.error("fault", cause=f"{type(error).__name__}: {error}", place=place_of(error))
+    return problem_response(
+        ApiProblem("internal", "a fault of evsched; the lines of the server say where")
+    )

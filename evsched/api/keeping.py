@@ -1,0 +1,203 @@
+"""Following the log: the read model and the state at its end, kept in a room of their own.
+
+The read model is folded with the reducer of the scheduler, so its state is the one that `latest`
+is answered from. Steps are handed to the server's thread as they are read (`evsched.api.tail`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from events.chain import ChainReader, Head, RecordedStep
+from events.errors import StreamError
+from events.streams.private_files import make_folder
+from events.streams.protocols import EventLog
+from events.streams.reading import read_steps
+from evsched.api.problems import what_failed
+from evsched.core import snapshot
+from evsched.core.state import State
+from evsched.snapshots.store import Header, SnapshotStore
+from projections.following import Follower
+from projections.read_model import Overtaken, ReadModel, Rebuild, RebuildNeeded, remove
+from replays.history.rebuild import History
+
+AGAIN_S = 2.0
+"""After how long reading begins again when the log could not be read."""
+
+SNAPSHOT_EVERY = 20_000
+"""Events between two snapshots of this server, where whoever leads leaves none."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Beside(NamedTuple):
+    """What is kept beside a log.
+
+    Attributes:
+        model: File of its read model.
+        snapshots: None: there are none, and none are made.
+    """
+
+    model: Path
+    snapshots: SnapshotStore | None
+
+
+class Keeper:
+    """Keeps the read model of a log, and tells of every step.
+
+    Attributes:
+        model: None before there is one: the log is empty, or is being read for the first time.
+        path: Of the file; None before the log's id is known.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        beside: Callable[[str], Beside],
+        tell: Callable[[Head, list[RecordedStep]], None],
+        say: Callable[[bool, str], None],
+    ) -> None:
+        """Prepare.
+
+        Args:
+            log: Opened in the room in which this is used.
+            beside: From the log's id to what is kept beside it.
+            tell: Hears of the head and of the steps before it, some at a time, each step once.
+            say: Hears whether all is read that was there at the start, and what is wrong.
+        """
+        self.model: ReadModel | None = None
+        self.path: Path | None = None
+        self.log_id = ""
+        self._store: SnapshotStore | None = None
+        self._log = log
+        self._beside = beside
+        self._tell = tell
+        self._say = say
+        self._fresh: list[RecordedStep] = []
+        self._told = 0
+        self._saved = 0
+        self._anew = False
+
+    @property
+    def state(self) -> State:
+        """The state after the last step that was read."""
+        return self.model.state if self.model is not None else State()
+
+    async def run(self) -> None:
+        """Follow the log until it is cancelled; what goes wrong is said, and tried again."""
+        while True:
+            try:
+                await self._follow()
+            except Overtaken as error:
+                _log.warning("read model opened again", reason=what_failed(error))
+            except RebuildNeeded as error:
+                self._anew = True
+                _log.warning("read model made anew", reason=what_failed(error))
+            except (StreamError, OSError) as error:
+                _log.warning("log read again", reason=what_failed(error))
+                self._say(False, what_failed(error))
+                await asyncio.sleep(AGAIN_S)
+
+    async def _follow(self) -> None:
+        await self._begun()
+        model = self.model = await self._opened()
+        try:
+            follower = Follower(self, self._log)
+            reader = await follower.reader()
+            await follower.catch_up(reader)
+            self._hand_over()
+            self._tell(model.at, [])
+            self._say(True, "")
+            await follower.keep_up(reader)
+        finally:
+            model.close()
+
+    async def _begun(self) -> None:
+        """Return when the log has a first frame, and with it an id."""
+        if self.log_id:
+            return
+        history = History(self._log)
+        self.log_id = await history.log_id()
+        if self.log_id:
+            return
+        self._say(True, "")
+        async with aclosing(self._log.follow()) as batches:
+            async for _ in batches:
+                self.log_id = await history.log_id()
+                if self.log_id:
+                    return
+
+    async def _opened(self) -> ReadModel:
+        """Return the read model, made anew where it does not fit."""
+        path, self._store = self._beside(self.log_id)
+        self.path = path
+        await asyncio.to_thread(make_folder, path.parent)
+        if path.exists() and not self._anew:
+            return ReadModel(path, self.log_id)
+        rebuild = Rebuild(path, self.log_id)
+        try:
+            async with aclosing(read_steps(self._log, ChainReader())) as batches:
+                async for steps in batches:
+                    for step in steps:
+                        rebuild.take(step)
+                        self._leave_snapshot(rebuild)
+            rebuild.finish()
+            self._anew = False
+        except BaseException:
+            remove(Rebuild.draft_of(path))
+            raise
+        finally:
+            rebuild.close()
+        return ReadModel(path, self.log_id)
+
+    # ------------------------------------------------------------------ what a `Follower` keeps up
+
+    @property
+    def at(self) -> Head:
+        """See `projections.following.Projection`."""
+        assert self.model is not None
+        return self.model.at
+
+    @property
+    def resume_at(self) -> Head:
+        """See `projections.following.Projection`."""
+        assert self.model is not None
+        return self.model.resume_at
+
+    def take(self, step: RecordedStep) -> None:
+        """Take a complete step, and tell of it soon."""
+        assert self.model is not None
+        self.model.take(step)
+        if step.head.frame <= self._told:
+            return  # told before the file was opened again
+        self._told = step.head.frame
+        if not self._fresh:
+            asyncio.get_running_loop().call_soon(self._hand_over)
+        self._fresh.append(step)
+
+    def commit(self) -> None:
+        """See `projections.following.Projection`."""
+        assert self.model is not None
+        self.model.commit()
+        self._leave_snapshot(self.model)
+
+    def _hand_over(self) -> None:
+        fresh, self._fresh = self._fresh, []
+        if fresh:
+            self._tell(fresh[-1].head, fresh)
+
+    def _leave_snapshot(self, model: ReadModel) -> None:
+        """Leave a snapshot now and then, so that moments between two of them are soon found."""
+        state, head = model.state, model.at
+        if self._store is None or state.seq - self._saved < SNAPSHOT_EVERY:
+            return
+        self._saved = state.seq
+        data = snapshot.encode(state)
+        with suppress(OSError):  # no snapshot is worth an answer
+            self._store.save(Header(head=head), data)

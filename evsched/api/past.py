@@ -1,0 +1,268 @@
+"""What is asked of the past, answered in the room in which the log is followed.
+
+Every method that looks at a log is a coroutine of that room; `Past.ask` brings it there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import closing
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from events.streams.protocols import EventLog
+from evsched.api.keeping import Beside, Keeper
+from evsched.api.pinned import PinnedHistory
+from evsched.api.problems import ApiProblem, in_path, in_query
+from evsched.api.rooms import Room
+from evsched.api.tail import Tail
+from evsched.core.state import State
+from projections import asof, audit
+from replays.history.moments import format_time
+from replays.history.rows import (
+    AllocationRow,
+    ApplicationRow,
+    AskRow,
+    NodeRow,
+    QueueRow,
+    Row,
+    SettingRow,
+    TimerRow,
+    document,
+)
+from replays.history.views import VIEWS, View
+
+T = TypeVar("T")
+
+PAGE = 500
+LARGEST_PAGE = 10_000
+"""Rows of a page where the request does not say, and at most."""
+
+ROW_TYPES: dict[View, type[Struct]] = {
+    "queues": QueueRow,
+    "nodes": NodeRow,
+    "apps": ApplicationRow,
+    "asks": AskRow,
+    "allocations": AllocationRow,
+    "timers": TimerRow,
+    "config": SettingRow,
+}
+"""What the rows of each view are."""
+
+
+class LogPlaces(Struct, frozen=True, kw_only=True):
+    """Where a log lies, and what is kept beside it.
+
+    Attributes:
+        open_log: Opens the log; called in each thread that reads it.
+        beside: From the log's id to its read model and snapshots.
+    """
+
+    open_log: Callable[[], EventLog]
+    beside: Callable[[str], Beside]
+
+
+class StateRows(Struct, frozen=True, kw_only=True):
+    """Rows of a view of the state at a moment, a page of them.
+
+    Attributes:
+        seq: Of the last event before.
+        time: Of its frame, milliseconds.
+        total: How many rows there are on all pages.
+        rows: As `evsched at --json` prints them.
+        next: Address of the next page, at the same ``seq``; None: this is the last one.
+    """
+
+    seq: int
+    time: int
+    view: str
+    total: int
+    rows: list[dict[str, Any]]
+    next: str | None
+
+
+class RowsWanted(Struct, frozen=True, kw_only=True):
+    """Which rows of a view are wanted.
+
+    Attributes:
+        queue: Those in this queue and below it.
+        application, node: Those of this application, on this node.
+        key: The one row with this key.
+        after: Those behind the row with this key.
+        limit: Most of them.
+    """
+
+    queue: str | None = None
+    application: str | None = None
+    node: str | None = None
+    key: str | None = None
+    after: str | None = None
+    limit: int = PAGE
+
+
+class Past:
+    """The past of one log, followed as it grows.
+
+    Attributes:
+        tail: Its end; of the server's thread.
+    """
+
+    def __init__(self, places: LogPlaces) -> None:
+        """Prepare; `open` begins to read."""
+        self.tail = Tail()
+        self._places = places
+        self._room = Room("evsched-past")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._keeper: Keeper | None = None
+        self._history: PinnedHistory | None = None
+        self._log: EventLog | None = None
+        self._following: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Begin to follow the log."""
+        self._loop = asyncio.get_running_loop()
+        self._room.open()
+        await self._room.ask(self._begin())
+
+    async def close(self) -> None:
+        """Stop following, and let go of everything."""
+        await self._room.ask(self._end())
+        await self._room.close()
+
+    async def ask(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run one of the coroutines below in the room of the log."""
+        return await self._room.ask(work)
+
+    async def _begin(self) -> None:
+        loop = self._loop
+        assert loop is not None
+        self._log = self._places.open_log()
+        self._history = PinnedHistory(self._log)
+        self._keeper = Keeper(
+            self._log,
+            self._known,
+            lambda head, steps: _call(loop, self.tail.add, head, steps),
+            lambda ready, fault: _call(loop, self.tail.say, ready, fault),
+        )
+        self._following = asyncio.create_task(self._keeper.run())
+
+    def _known(self, log_id: str) -> Beside:
+        """Return what is kept beside a log, and use its snapshots from now on."""
+        found = self._places.beside(log_id)
+        if found.snapshots is not None:
+            self.history.use(found.snapshots)
+        return found
+
+    async def _end(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        if self._log is not None:
+            await self._log.close()
+
+    @property
+    def keeper(self) -> Keeper:
+        """What follows the log."""
+        assert self._keeper is not None
+        return self._keeper
+
+    @property
+    def history(self) -> PinnedHistory:
+        """The past of the log."""
+        assert self._history is not None
+        return self._history
+
+    # ----------------------------------------------------------------------------------- coroutines
+
+    async def seq_by(self, time: int) -> int:
+        """Return the last ``seq`` at or before a time (milliseconds), from the read model; 0: there is none."""
+        path = self.keeper.path
+        if path is None or self.keeper.model is None:
+            return 0
+        with closing(audit.connect(path)) as connection:
+            return asof.seq_at_time(connection, time)
+
+    async def rows(self, seq: int | None, view: View, wanted: RowsWanted) -> StateRows:
+        """Return rows of the state after an event; None: after the last one that was read."""
+        if seq is None:
+            state: State = self.keeper.state
+            rows: Sequence[Row] = VIEWS[view](state)
+        else:
+            state, rows = await self.history.rows(seq, view)
+        return page(state, view, rows, wanted)
+
+
+def _call(loop: asyncio.AbstractEventLoop, what: Callable[..., object], *arguments: Any) -> None:
+    """Call something in the server's thread, unless that has ended."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(what, *arguments)
+
+
+def page(state: State, view: View, rows: Sequence[Row], wanted: RowsWanted) -> StateRows:
+    """Return the rows that are wanted, from those of a view."""
+    found = _narrowed(state, view, rows, wanted)
+    total = len(found)
+    if wanted.after is not None:
+        found = found[_behind(found, wanted.after) :]
+    shown = found[: wanted.limit]
+    return StateRows(
+        seq=state.seq,
+        time=state.time,
+        view=view,
+        total=total,
+        rows=[document(row) for row in shown],
+        next=None if len(shown) == len(found) else key_of(shown[-1]),
+    )
+
+
+def _narrowed(state: State, view: View, rows: Sequence[Row], wanted: RowsWanted) -> Sequence[Row]:
+    for name in ("application", "node"):
+        value = getattr(wanted, name)
+        if value is not None:
+            _must_have(view, name)
+            rows = [row for row in rows if getattr(row, name) == value]
+    if wanted.queue is not None:
+        _must_have(view, "queue")
+        if wanted.queue not in state.queues and wanted.queue != state.root.path:
+            raise ApiProblem(
+                "unknown-name", f"queue {wanted.queue}: is not there", in_query("queue")
+            )
+        below = f"{wanted.queue}."
+        rows = [row for row in rows if f"{getattr(row, 'queue', '')}.".startswith(below)]
+    if wanted.key is not None:
+        rows = [row for row in rows if key_of(row) == wanted.key]
+        if not rows:
+            raise ApiProblem(
+                "unknown-name",
+                f"{wanted.key}: is not among the {view} after event {state.seq}"
+                f" of {format_time(state.time)}",
+                in_path("key"),
+            )
+    return rows
+
+
+def _must_have(view: View, name: str) -> None:
+    """Refuse to narrow a view by what its rows do not say: the answer would be taken for narrowed."""
+    if name not in ROW_TYPES[view].__struct_fields__:
+        raise ApiProblem(
+            "parameter-invalid", f"{view}: cannot be narrowed by {name}", in_query(name)
+        )
+
+
+def _behind(rows: Sequence[Row], key: str) -> int:
+    """Return where the rows behind one begin."""
+    for number, row in enumerate(rows):
+        if key_of(row) == key:
+            return number + 1
+    raise ApiProblem(
+        "parameter-invalid",
+        f"after: no row has the key {key} at this moment; follow `next` of a page",
+        in_query("after"),
+    )
+
+
+def key_of(row: Row) -> str:
+    """Return the key of a row: its first field."""
+    return str(getattr(row, row.__struct_fields__[0]))

@@ -1,0 +1,127 @@
+"""What this server is and whether it can answer: health, readiness, the log it follows, its problems."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from evsched.api.calls import Answered, Call, Operation, Reply
+from evsched.api.problems import PLACE, PROBLEM_TYPES, ApiProblem, ProblemDocument, in_path
+
+if TYPE_CHECKING:
+    from evsched.api.app import Served
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """That this process answers; ``status`` is ``ok``."""
+
+    status: str
+
+
+class LogFacts(Struct, frozen=True, kw_only=True):
+    """The log that this server follows, as far as it has read it.
+
+    Attributes:
+        log_id: Empty: it has no frame yet.
+        partition: Number of the cluster partition.
+        seq, time, frame: Of its end.
+        term, leader: Who wrote the end.
+        ready: Whether all is read that was there when this server began.
+        fault: Why it cannot be read now; empty: it can.
+        release: Of this server.
+    """
+
+    log_id: str
+    partition: int
+    seq: int
+    time: int
+    frame: int
+    term: int
+    leader: str
+    ready: bool
+    fault: str
+    release: str
+
+
+async def live(_served: Served, _call: Call) -> Reply:
+    """Say that this process answers."""
+    return Reply(document=Health(status="ok"))
+
+
+async def ready(served: Served, _call: Call) -> Reply:
+    """Say whether questions can be answered."""
+    served.must_be_ready()
+    return Reply(document=Health(status="ok"))
+
+
+async def log_facts(served: Served, _call: Call) -> Reply:
+    """Say which log this is, and how far it goes."""
+    tail = served.past.tail
+    head = tail.head
+    return Reply(
+        document=LogFacts(
+            log_id=head.log_id,
+            partition=served.partition,
+            seq=tail.seq,
+            time=head.time,
+            frame=head.frame,
+            term=head.term,
+            leader=head.leader,
+            ready=tail.ready,
+            fault=tail.fault,
+            release=served.release,
+        )
+    )
+
+
+async def problem_type(_served: Served, call: Call) -> Reply:
+    """Say what a type of problem means."""
+    name = call.path["name"]
+    kind = PROBLEM_TYPES.get(name)
+    if kind is None:
+        raise ApiProblem(
+            "not-found", f"problem {name}: there is none", in_path("name"),
+            expected=tuple(PROBLEM_TYPES),
+        )  # fmt: skip
+    document = ProblemDocument(
+        type=PLACE + name, title=kind.title, status=kind.status, detail=kind.title
+    )
+    return Reply(document=document)
+
+
+OPERATIONS = (
+    Operation(
+        name="live",
+        method="GET",
+        path="/livez",
+        handler=live,
+        summary="Whether this process answers",
+        answers=(Answered(200, "It does", Health),),
+    ),
+    Operation(
+        name="ready",
+        method="GET",
+        path="/readyz",
+        handler=ready,
+        summary="Whether questions can be answered",
+        answers=(Answered(200, "They can", Health),),
+    ),
+    Operation(
+        name="log",
+        method="GET",
+        path="/v1/log",
+        handler=log_facts,
+        summary="Which log this is, and how far it goes",
+        answers=(Answered(200, "The log", LogFacts),),
+    ),
+    Operation(
+        name="problem",
+        method="GET",
+        path="/v1/problems/{name}",
+        handler=problem_type,
+        summary="What a type of problem means",
+        answers=(Answered(200, "Its title and status", ProblemDocument),),
+        problems=("not-found",),
+    ),
+)

@@ -1,0 +1,134 @@
+"""`evsched serve`: the API and the web page."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from importlib.metadata import version
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from events.streams import open_log
+from events.streams.private_files import plain_name
+from evsched.cli.answers import MISUSE, CommandError, say
+from evsched.cli.interrupts import heeding
+from evsched.cli.logs import HERE, Where, data_directory, log_of
+from evsched.cli.past import SnapshotFolder, snapshot_store
+from evsched.cli.project import Db
+from evsched.service.logs import configure
+
+if TYPE_CHECKING:
+    from evsched.api.app import Served
+    from evsched.api.keeping import Beside
+    from evsched.api.serving import Listen
+
+WEB = "evsched[web]"
+"""The extra that brings what this command needs."""
+
+
+async def serve(
+    *,
+    where: Where = HERE,
+    listen: str = "127.0.0.1:8080",
+    host: Annotated[list[str] | None, Parameter(name="--host", negative=())] = None,
+    db: Db = None,
+    snapshots: SnapshotFolder = None,
+    log_format: Literal["console", "json"] = "console",
+) -> None:
+    """Serve the past and the present of a log over HTTP, and the web page, until Ctrl-C.
+
+    It is a process of its own: it follows the log, keeps a read model and snapshots, and takes
+    nothing of the leader's time. Without settings it serves this machine alone.
+
+    **Examples**
+
+    `evsched serve`
+
+    `evsched serve --log kafka://localhost:9092/cluster --listen 127.0.0.1:8080`
+
+    Args:
+        where: Which log.
+        listen: HOST:PORT; port 0 takes any that is free.
+        host: A name under which the server answers, beside localhost and the host it listens at;
+            may be repeated.
+        db: The read model; made when it is missing. By default one of this server's own, beside
+            that of `evsched project`.
+        snapshots: Folder of snapshots.
+        log_format: How this process tells what it does, on the standard error.
+    """
+    try:
+        from evsched.api.serving import HttpServer  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"{error.name}: is not installed, expected with `pip install '{WEB}'`"
+        ) from error
+    place = _listen(listen)
+    configure(log_format)
+    async with log_of(where):
+        pass  # a log that cannot be reached is said here, and not by every answer
+    served = _served(where, place, tuple(host or ()), db, snapshots)
+    try:
+        server = HttpServer(served, place)
+    except OSError as error:
+        raise CommandError(f"--listen {listen}: {error.strerror or error}") from error
+    with heeding(server.stop):
+        await server.run(lambda: say(f"http://{server.listen.shown}/ serves {where.url}"))
+
+
+def _listen(text: str) -> Listen:
+    """Return where to listen; without settings that is this machine alone."""
+    from evsched.api.serving import ListenInvalid, parse_listen  # noqa: PLC0415 - an extra
+
+    try:
+        found = parse_listen(text)
+    except ListenInvalid as error:
+        raise CommandError(f"--listen {error}", MISUSE) from error
+    if not _is_loopback(found.host):
+        raise CommandError(
+            f"--listen {text}: is reached from other machines, expected 127.0.0.1, ::1 or localhost",
+            MISUSE,
+        )
+    return found
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _served(
+    where: Where,
+    listen: Listen,
+    hosts: tuple[str, ...],
+    db: Path | None,
+    snapshots: Path | None,
+) -> Served:
+    """Return what the server works on."""
+    from evsched.api.app import Served  # noqa: PLC0415 - an extra
+    from evsched.api.guard import LOOPBACK, Hosts  # noqa: PLC0415
+    from evsched.api.keeping import Beside  # noqa: PLC0415
+    from evsched.api.past import LogPlaces, Past  # noqa: PLC0415
+
+    url, security = where.url, where.security
+
+    def beside(log_id: str) -> Beside:
+        return Beside(db or _model_of(log_id), snapshot_store(snapshots, log_id))
+
+    places = LogPlaces(open_log=lambda: open_log(url, where.partition, security), beside=beside)
+    names = (*LOOPBACK, listen.host, f"[{listen.host}]", *hosts)
+    return Served(
+        past=Past(places),
+        hosts=Hosts(names=tuple(name.lower() for name in names)),
+        partition=where.partition,
+        release=version("evsched"),
+    )
+
+
+def _model_of(log_id: str) -> Path:
+    """Return where the read model of a server is kept: apart from that of `evsched project`, so that each is written by one."""
+    name = plain_name(log_id) or sha256(log_id.encode()).hexdigest()
+    return data_directory() / "projections" / f"{name}-serve.db"

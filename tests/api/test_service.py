@@ -1,0 +1,92 @@
+"""The server as a whole: whether it is ready, whom it answers, what every answer carries, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import urllib.request
+
+import pytest
+
+from evsched.cli.main import run
+from tests.api.served import kept, reached, serving, serving_steps
+from tests.replays.logs import LOG_ID, sealed, story
+from tests.service.running import Running, wait_until
+
+
+async def test_it_says_which_log_it_serves(tmp_path):
+    """Its id, and how far it has read it."""
+    async with serving_steps(story(), tmp_path) as client:
+        found = (await client.get("/v1/log")).json()
+        assert (found["log_id"], found["seq"], found["ready"]) == (LOG_ID, 35, True)
+        for address in ("/livez", "/readyz"):
+            assert (await client.get(address)).json() == {"status": "ok"}
+
+
+async def test_an_empty_log_is_served(tmp_path):
+    """It has no rows, and no seq but 0; what comes later is seen."""
+    url = f"sqlite://{tmp_path / 'log.db'}"
+    await kept([], url)
+    async with serving(url, tmp_path) as client:
+        assert (await client.get("/v1/at/latest/asks")).json()["rows"] == []
+        assert (await client.get("/v1/at/0/queues")).json()["rows"] == []
+        await kept(sealed(story()), url)
+        await reached(client, 35)
+        assert (await client.get("/v1/at/35/queues")).json()["total"] == 3
+
+
+HOSTS = {
+    "localhost": 200,
+    "LOCALHOST:8080": 200,
+    "127.0.0.1:1": 200,
+    "[::1]:8080": 200,
+    "evil.example": 421,
+    "127.0.0.1.evil.example:80": 421,
+    "": 421,
+}
+
+
+async def test_it_answers_under_its_own_names_alone(tmp_path):
+    """A stranger's name that leads to this machine gets nothing (DNS rebinding)."""
+    async with serving_steps(story(), tmp_path) as client:
+        for host, status in HOSTS.items():
+            found = await client.get("/v1/log", headers={"host": host})
+            assert found.status_code == status, host
+
+
+async def test_every_answer_forbids_what_is_foreign(tmp_path):
+    """Scripts and styles of our own alone, no frames, and no permission for other origins to read."""
+    async with serving_steps(story(), tmp_path) as client:
+        for address in ("/v1/log", "/v1/none", "/"):
+            found = await client.get(address, headers={"origin": "http://evil.example"})
+            policy = found.headers["content-security-policy"]
+            assert policy.startswith("default-src 'self';"), address
+            assert found.headers["x-content-type-options"] == "nosniff"
+            assert not [name for name in found.headers if name.startswith("access-control-")]
+
+
+def test_a_process_serves_until_it_is_told(tmp_path):
+    """It says its address once it listens, answers, and ends in order on a signal."""
+    asyncio.run(kept(sealed(story()), f"sqlite://{tmp_path / 'log.db'}"))
+    arguments = ["--log", str(tmp_path / "log.db"), "--listen", "127.0.0.1:0"]
+    kept_files = ["--db", str(tmp_path / "model.db"), "--snapshots", str(tmp_path / "snapshots")]
+    server = Running(tmp_path, "serve", *arguments, *kept_files).start()
+    try:
+        wait_until(lambda: " serves " in server.said(), 20, server)
+        address = server.said().split(" serves ")[0]
+        with urllib.request.urlopen(f"{address}livez") as found:
+            assert found.read() == b'{"status":"ok"}'
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert "Traceback" not in server.said()
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize(
+    "listen", ["8080", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", "0.0.0.0:80", "10.0.0.1:80"]
+)
+def test_without_settings_it_serves_this_machine_alone(tmp_path, listen, capsys):
+    """Any other place to listen at is refused, and so is one that cannot be read."""
+    assert run(["serve", "--log", str(tmp_path / "log.db"), "--listen", listen]) == 2
+    assert f"--listen {listen}" in capsys.readouterr().err
