@@ -143,7 +143,8 @@ def memory() -> Iterable[Row]:
 
 def build_indices(state: State) -> None:
     """Build what decisions build on first use."""
-    order_of(state, columns_of(state))
+    order_of(state)
+    columns_of(state)
     victims.of(state, named("default", state.rules))
 
 

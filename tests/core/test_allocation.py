@@ -15,7 +15,7 @@ from events.configuration import LimitSpec, QueueSpec, YunikornSpec
 from evsched.core import configuration_checks
 from evsched.core.engine import Engine
 from evsched.core.workloads import Allocation
-from evsched.core.yunikorn import waiting
+from evsched.core.yunikorn import bindable, ranking
 from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.maxima import first_exceeded
 from evsched.core.yunikorn.order_nodes import DemandBucket, QueueNode
@@ -236,34 +236,36 @@ def test_binds_what_the_naive_one_binds_in_the_same_order(seed):
         assert summary(order) == summary(rebuilt)
 
 
-@examples(100)
+@examples(40)
 @given(st.integers(0, 2**64))
-def test_how_often_marks_are_swept_changes_no_decision(seed):
-    """Whoever drops the marks of those who are gone at every chance decides as one does who keeps them all until a cycle."""
+def test_where_looking_one_by_one_ends_changes_no_decision(seed):
+    """Vectorised looks, and marks that are computed anew at every chance, bind what single looks and few computations do."""
     draw = Random(seed)
-    kept = Engine()
-    with patch.object(waiting, "FEWEST_SWEPT", 1):
-        swept = Engine()
-        for engine in (swept, kept):
+    single = Engine()
+    with (
+        patch.object(ranking, "FEW", 0),
+        patch.object(ranking, "SORT_SHARE", 10**9),
+        patch.object(bindable, "FEW", draw.choice((0, 1, 16))),
+        patch.object(bindable, "WRONG_MARKS", draw.choice((0, 10**9))),
+    ):
+        vectorised = Engine()
+        for engine in (single, vectorised):
             engine.step(START, first_step(configuration(Random(seed))), decide=False)
-        time = START
+        time, steps = START, []
         for _ in range(12):
             time += draw.choice((0, 0, 1, 1000, 2000))
-            event = disturb(draw, kept)
+            event = disturb(draw, vectorised)
             proposals = [
-                v.Proposal(input=inputs(draw, kept)) for _ in range(draw.choice((1, 2, 12)))
+                v.Proposal(input=inputs(draw, vectorised)) for _ in range(draw.choice((1, 2, 12)))
             ]
-            decide = draw.random() < 0.5  # marks pile up over steps in which another decides
-            for engine in (swept, kept):
-                if event is not None:
-                    engine.apply(event, time)
-                order = index_of(engine.state).order
-                if isinstance(order, WaitingOrder):
-                    order._sweep_at = 1 if engine is swept else LARGE
-            assert swept.step(time, proposals, decide=decide) == kept.step(
-                time, proposals, decide=decide
-            )
-        assert swept.state.digest() == kept.state.digest()
+            if event is not None:
+                vectorised.apply(event, time)
+            found = vectorised.step(time, proposals)
+            steps.append((event, time, proposals, found))
+    for event, time, proposals, found in steps:
+        if event is not None:
+            single.apply(event, time)
+        assert single.step(time, proposals) == found
 
 
 def buckets_of(queue_node: QueueNode) -> list[DemandBucket]:
@@ -275,20 +277,15 @@ def summary(order: WaitingOrder) -> dict[str, object]:
     """Return what an order that followed the events must share with one that is built from the state: it forgot what is gone."""
     queues = {
         path: (
-            {
-                (demand.shape.index, demand.required): count
-                for demand, count in queue_node.demands.items()
-            },
             queue_node.levels,
             sorted(queue_node.app_nodes),
-            queue_node.bucket_count,
             sorted(
                 (bucket.demand.shape.index, str(bucket.peers), bucket.groups)
                 for bucket in buckets_of(queue_node)
             ),
         )
         for path, queue_node in order.queue_nodes.items()
-        if queue_node.demands
+        if queue_node.levels
     }
     watched = {
         str(key): sorted(group.app_node.application.id for group in one.watched)
@@ -401,9 +398,8 @@ def test_what_was_promised_counts_for_everybody_else():
     )
 
 
-def test_who_comes_and_goes_while_nobody_waits_is_forgotten(monkeypatch):
+def test_who_comes_and_goes_while_nobody_waits_is_forgotten():
     """No cycle looks at asks that are withdrawn in the step that brought them, so nothing may be kept for it."""
-    monkeypatch.setattr(waiting, "FEWEST_SWEPT", 64)
     engine = cluster(QueueSpec(name="a"), vcore=4)
     engine.step(START, [ask("first", vcore=1)])
     order = index_of(engine.state).order
@@ -411,10 +407,11 @@ def test_who_comes_and_goes_while_nobody_waits_is_forgotten(monkeypatch):
         gone = v.Proposal(input=v.AskWithdrawn(ask=f"t{number}"))
         engine.step(START + number, [ask(f"t{number}", vcore=9), gone])
     assert index_of(engine.state).order is order
+    leaf = order.queue_nodes["root.a"]
     kept = [
         one
-        for part in (order, order.openings, order._walk)
-        for one in vars(part).values()
+        for part in (order, order.openings, order._walk, order.bindable, leaf, leaf.tops)
+        for one in (getattr(part, name) for name in (getattr(part, "__slots__", ()) or vars(part)))
         if isinstance(one, list | dict) and len(one) > 150
     ]
     assert not kept

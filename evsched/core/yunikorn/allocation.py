@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from evsched.core.yunikorn import limits
-from evsched.core.yunikorn.columns import FEW, NodeColumns, columns_of
+from evsched.core.yunikorn.columns import NodeColumns, columns_of
 from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.maxima import first_exceeded
 from evsched.core.yunikorn.nomination import is_nominated
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from evsched.core.workloads import Ask
     from evsched.core.yunikorn.order_nodes import Demand
 
-BULK = 32
-"""To look at one demand by itself costs as much as to look at so many at once."""
-
 
 def allocate(step: Step) -> None:
     """Bind what fits. Does nothing when nothing happened that could help an ask that waits."""
@@ -43,9 +40,9 @@ def allocate(step: Step) -> None:
     if not state.asks:
         return
     columns = columns_of(state)
-    order = order_of(state, columns)
+    order = order_of(state)
     if (
-        order.retry_needed or columns.retry_needed
+        order.retry_needed or columns.retry_needed or order.columns is not columns
     ):  # else whoever waits was tried in vain, and nothing has changed that could help
         _serve_reserved(step, columns)
         _serve_waiting(step, order, columns)
@@ -55,16 +52,14 @@ def allocate(step: Step) -> None:
         _note_waiting(step, order, columns)
 
 
-def order_of(state: State, columns: NodeColumns) -> WaitingOrder:
-    """Return the order of a state, built when it is not there, and brought up to the capacity and nodes of now."""
+def order_of(state: State) -> WaitingOrder:
+    """Return the order of a state, built when it is not there, and brought up to the capacity of now."""
     index = index_of(state)
     order = index.order
     if not isinstance(order, WaitingOrder):
         order = index.order = WaitingOrder(state)
     if order.total != state.total:
         order.rescale()
-    if order.columns is not columns:
-        order.revive(columns)
     return order
 
 
@@ -131,30 +126,23 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
 def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None:
     state = step.state
     asks, applications = state.asks, state.applications
-    order.loosen()
-    _relieve(order, columns)
-    failures = 0
+    order.begin(columns)
     while (group := order.first()) is not None:
         demand = group.demand
         assert group.entry is not None
         ask = asks[group.entry[1][3]]
         step.ask = ask.id
         pairs = demand.shape.pairs
-        leaf = applications[ask.application].leaf
-        full = first_exceeded(leaf, pairs)
+        full = first_exceeded(applications[ask.application].leaf, pairs)
         if full is not None:
-            order.cap(full.path, demand)
+            order.cap(full.path, group)
             continue
         if limits.blocks(state, applications[ask.application], pairs) is not None:
             order.limit(group)
             continue
-        name = _place(columns, demand)
+        name = _place(order, columns, demand)
         if name is None:
             order.block(demand)
-            failures += 1
-            if failures * BULK >= len(order.narrowed):
-                _disappoint(order, columns)
-                failures = 0
             continue
         again = ask.id in state.reservations or (
             state.reservations and not applications[ask.application].allocations
@@ -162,27 +150,8 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
         step.emit(v.AllocationBound, cause=ask.seq, ask=ask.id, node=name)
         if again:  # as in `_serve_reserved`
             _serve_reserved(step, columns)
-            _relieve(order, columns)
-
-
-def _relieve(order: WaitingOrder, columns: NodeColumns) -> None:
-    """Let demands be tried again that fit on a node that has grown."""
-    columns.settle()
-    grown = columns.grown
-    if not grown:
-        return
-    order.forget_candidate_nodes()
-    rows = list(grown)
-    candidate_nodes = rows if len(rows) <= FEW else None
-    for demand in tuple(order.blocked):
-        if demand.required is None:
-            if columns.fits_any(rows, demand.shape.pairs):
-                order.unblock(demand, candidate_nodes)
-        elif columns.rows.get(demand.required) in grown and columns.place_on(
-            demand.required, demand.shape.pairs
-        ):
-            order.unblock(demand)
-    grown.clear()
+            order.begin(columns)
+    order.end()
 
 
 def look_for_room(state: State, order: WaitingOrder) -> None:
@@ -191,33 +160,24 @@ def look_for_room(state: State, order: WaitingOrder) -> None:
     for demand in tuple(order.openings.unsure):
         if not demand.watched:
             del order.openings.unsure[demand]
-        elif _place(columns, demand) is None:
+        elif _place(order, columns, demand) is None:
             order.block(demand)
 
 
-def _place(columns: NodeColumns, demand: Demand) -> str | None:
+def _place(order: WaitingOrder, columns: NodeColumns, demand: Demand) -> str | None:
     """Return the node for an ask with a demand; None when none has room."""
     if demand.required is not None:
         return columns.place_on(demand.required, demand.shape.pairs)
-    if demand.candidate_nodes is not None:
-        return columns.place_among(demand.candidate_nodes, demand.shape.pairs)
+    if order.bindable.blocked(demand):  # those that have grown since are the only ones to look at
+        return columns.place_among(order.bindable.grown, demand.shape.pairs)
     return columns.place(demand.shape)
-
-
-def _disappoint(order: WaitingOrder, columns: NodeColumns) -> None:
-    """Block at once the demands whose only candidate_nodes has been taken by others."""
-    columns.settle()
-    for demand in tuple(order.narrowed):
-        if demand.candidate_nodes is not None and not columns.fits_any(
-            demand.candidate_nodes, demand.shape.pairs
-        ):
-            order.block(demand)
 
 
 def _note_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None:
     """Tell the tracer what holds each waiting ask up; only explanations pay for this."""
     state, tracer = step.state, step.tracer
     assert tracer is not None
+    order.settle()
     for ask in state.asks.values():
         if not tracer.wants(ask.id):
             continue

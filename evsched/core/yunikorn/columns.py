@@ -50,8 +50,6 @@ HEAP_FROM = 4
 MOST_HEAPS = 32
 MOST_SEARCHED = 4096
 """For so many shapes at most it is noted how often they were searched for."""
-FEW = 16
-"""So many nodes are looked at one by one; a vectorised look has a fixed cost."""
 SHUT = -1
 """Stands for the free space of a node that takes nobody: no amount fits into it."""
 
@@ -181,21 +179,10 @@ class NodeColumns:
                 return False
         return True
 
-    def fits_any(self, rows: list[int], pairs: Pairs) -> bool:
-        """Tell whether these amounts fit into what anybody may take of one of some nodes; `settle` first."""
-        if len(rows) <= FEW:
-            for row in rows:
-                rest = self._rest[row]
-                for index, amount in pairs:
-                    if rest[index] < amount:
-                        break
-                else:
-                    return True
-            return False
-        fits = self.schedulable[rows]
-        for index, amount in pairs:
-            fits &= self.available[index][rows] >= amount
-        return bool(fits.any())
+    def rest(self, row: int) -> list[int] | None:
+        """Return what anybody may take of one node, by type; None when it takes nobody. `settle` first."""
+        rest = self._rest[row]
+        return None if rest is self._shut else rest
 
     def place_on(self, name: str, pairs: Pairs) -> str | None:
         """Return the name when these amounts fit into what anybody may take of that node, else None."""

@@ -13,13 +13,9 @@ from evsched.core.yunikorn.ordering import is_new
 from evsched.core.yunikorn.walk import Walk
 
 if TYPE_CHECKING:
-    from evsched.core.yunikorn.order_nodes import (
-        ApplicationNode,
-        AskGroup,
-        Demand,
-        DemandBucket,
-        QueueNode,
-    )
+    from collections.abc import Iterable
+
+    from evsched.core.yunikorn.order_nodes import ApplicationNode, AskGroup, Demand, QueueNode
     from evsched.core.yunikorn.ordering import ApplicationKey
 
 
@@ -27,9 +23,8 @@ class Openings:
     """The applications below one root, open and closed.
 
     Attributes:
-        crowded: Lines that may have too many asks that no node has room for, so that their
-            applications are to be paused.
-        choosing: Stateaware leaves whose new application is to be chosen anew.
+        crowded: Applications that may have too many asks that no node has room for, so that they
+            are to be paused.
         unsure: Demands of applications that are watched for that, for which a node may have room.
     """
 
@@ -38,7 +33,6 @@ class Openings:
         self._walk = walk
         self.crowded: dict[ApplicationNode, None] = {}
         self.unsure: dict[Demand, None] = {}
-        self.choosing: dict[QueueNode, None] = {}
 
     def enter_new(self, app_node: ApplicationNode, key: ApplicationKey) -> None:
         """Put a new application of a stateaware leaf in line with the other new ones; take others off, and paused ones."""
@@ -51,7 +45,7 @@ class Openings:
         else:
             app_node.ticket = None
             self.set_open(app_node, is_open=not app_node.paused)
-        self.choosing[queue_node] = None
+        queue_node.choosing = True
 
     def set_open(self, app_node: ApplicationNode, *, is_open: bool) -> None:
         """Let the walk meet an application, or not."""
@@ -93,25 +87,20 @@ class Openings:
             demand.watched.pop(group, None)
         elif group not in demand.watched:
             demand.watched[group] = None
-            if not demand.blocked:
+            if not self._walk.bindable.blocked(demand):
                 self.unsure[demand] = None
 
     def offer(self, group: AskGroup) -> None:
-        """Wake the path of a group that has something new to offer."""
-        self.offer_bucket(group.bucket)
-
-    def offer_bucket(self, bucket: DemandBucket) -> None:
-        """Wake the path of a bucket that has something new to offer."""
+        """Let the walk look at a group that has something new to offer."""
         self._walk.retry_needed = True
-        demand = bucket.demand
-        lineage = bucket.leaf.lineage
-        if (
-            demand.blocked
-            or bucket.limited
-            or (demand.capped_at and any(demand in above.capped for above in lineage))
-        ):
-            return
-        if bucket.asleep:
-            self._walk.wake_bucket(bucket.leaf, bucket)
-        for queue_node in lineage:
-            self._walk.wake(queue_node)
+        self._walk.bindable.offer(group.bucket)
+
+    def blocked(self, demand: Demand) -> None:
+        """Note that no node has room for a demand."""
+        if demand.watched:
+            self.unsure.pop(demand, None)
+            self.crowded.update((group.app_node, None) for group in demand.watched)
+
+    def freed(self, demands: Iterable[Demand]) -> None:
+        """Note that a node may have room for demands that had none."""
+        self.unsure.update((demand, None) for demand in demands if demand.watched)

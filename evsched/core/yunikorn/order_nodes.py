@@ -1,8 +1,8 @@
 """What the order of waiting asks is made of: demands, groups of asks, buckets, applications, queues.
 
 Records of `evsched.core.yunikorn.waiting`, which says how they work together. An entry is current
-as long as its owner points to it; heaps hold outdated ones too. Entries carry a serial number
-before their owner, so that owners are never compared.
+as long as its owner points to it; heaps hold outdated ones too. Entries of heaps carry a serial
+number before their owner, so that owners are never compared.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from evsched.core.yunikorn.ordering import (
     QueueKey,
     shown_priority,
 )
+from evsched.core.yunikorn.ranking import Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,22 +31,19 @@ class Demand:
 
     Attributes:
         required: The only node for them; None: any.
-        blocked: No node has room for them now.
-        candidate_nodes: The only nodes, by row of the columns, that can have room: the others had none and
-            have not grown; None: any.
-        capped_at: The queues whose maximum they would pass.
+        groups: How many groups have it.
+        row: In the columns of `evsched.core.yunikorn.bindable`.
         watched: Its groups in applications that are watched.
     """
 
-    __slots__ = ("blocked", "candidate_nodes", "capped_at", "required", "shape", "watched")
+    __slots__ = ("groups", "required", "row", "shape", "watched")
 
     def __init__(self, shape: Shape, required: str | None) -> None:
         """Make a demand of which nothing is known yet."""
         self.shape = shape
         self.required = required
-        self.blocked = False
-        self.candidate_nodes: list[int] | None = None
-        self.capped_at: dict[QueueNode, None] = {}
+        self.groups = 0
+        self.row = -1
         self.watched: dict[AskGroup, None] = {}
 
 
@@ -57,7 +55,7 @@ class AskGroup:
         heap: Those that may be next; may hold some that are gone.
         entry: The current entry in the bucket of the leaf; None when there is none.
         limited: A limit of its user or application holds it back.
-        marked: It is on the list of what must be looked at.
+        row: That of its bucket.
     """
 
     __slots__ = (
@@ -67,7 +65,7 @@ class AskGroup:
         "entry",
         "heap",
         "limited",
-        "marked",
+        "row",
         "waiting",
     )
 
@@ -82,11 +80,11 @@ class AskGroup:
         self.app_node = app_node
         self.demand = demand
         self.bucket = bucket
+        self.row = bucket.row
         self.waiting = 0
         self.heap: LazyHeap[AskKey] = LazyHeap(is_next)
         self.entry: GroupEntry | None = None
         self.limited = False
-        self.marked = False
 
 
 GroupEntry = tuple[ApplicationKey, AskKey, int, AskGroup]
@@ -102,13 +100,12 @@ class DemandBucket:
 
     Attributes:
         groups: How many there are.
-        top: The entry that stands for this bucket among the tops of the leaf; None when none does.
-        asleep: Nothing here can be bound, as far as is known.
-        limited: A limit on users, groups or the number of applications holds all of it back (then
-            it is asleep).
+        row: In the columns of `evsched.core.yunikorn.bindable`.
+        top: The entry that stands for this bucket in the ranking of the leaf; None when none does.
+        limited: A limit on users, groups or the number of applications holds all of it back.
     """
 
-    __slots__ = ("asleep", "demand", "groups", "heap", "leaf", "limited", "peers", "top")
+    __slots__ = ("demand", "groups", "heap", "leaf", "limited", "peers", "row", "top")
 
     def __init__(self, leaf: QueueNode, demand: Demand, peers: Peers) -> None:
         """Make an empty bucket."""
@@ -116,9 +113,9 @@ class DemandBucket:
         self.demand = demand
         self.peers = peers
         self.groups = 0
+        self.row = -1
         self.heap: LazyHeap[GroupEntry] = LazyHeap(_is_of_group)
         self.top: GroupEntry | None = None
-        self.asleep = False
         self.limited = False
 
 
@@ -140,7 +137,6 @@ class ApplicationNode:
         "groups",
         "highest",
         "key",
-        "marked",
         "open",
         "paused",
         "peers",
@@ -160,7 +156,6 @@ class ApplicationNode:
         self.paused = False
         self.watched = False
         self.ticket: Ticket | None = None
-        self.marked = False
         self.peers: Peers = None
 
 
@@ -168,111 +163,68 @@ class QueueNode:
     """A queue in the order of asks.
 
     Attributes:
+        row: In the columns of `evsched.core.yunikorn.bindable`.
         lineage: The nodes from this queue up to the root.
+        maxima: Those of them that have a maximum.
         levels: Of a leaf: how many asks wait, by priority; of a parent: how many children show a
             priority.
         highest: The largest of them (the seed's ``currentPriority``, before offset and fence); None
             when nothing waits.
-        demands: How many asks wait here and below, by demand.
-        capped: Demands that would pass the maximum of this queue.
-        heap: Of a parent: its children; of a leaf: the tops of its buckets.
-        read: Up to where this queue has read the list of demands that may have become possible.
-        sleeping: Children that have nothing to offer.
-        buckets: By demand and peers; ``bucket_count`` is their number.
+        entry: The current entry in the ranking of its parent; None when nothing waits.
+        children: Of a parent: in their order.
+        changed_children: Of a parent: those whose keys may have changed.
+        tops: Of a leaf: the tops of its buckets in their order.
+        changed_applications, changed_groups, changed_buckets: Of a leaf: what may have other keys.
+        choosing: Of a stateaware leaf: its new application is to be chosen again.
+        buckets: By demand and peers.
         limits: Whether users, groups or the number of applications are limited here or above.
         backoff: Of a leaf: how many asks that no node has room for pause an application; 0: none
             do.
-        witness: A demand that can be tried here, as far as was known last.
         chosen: Of a stateaware leaf: the new application that is considered.
     """
 
     __slots__ = (
-        "app_nodes",
-        "asleep",
-        "backoff",
-        "bucket_count",
-        "buckets",
-        "capped",
-        "chosen",
-        "compared_with",
-        "demands",
-        "entry",
-        "heap",
-        "highest",
-        "levels",
-        "limits",
-        "lineage",
-        "marked",
-        "newcomers",
-        "parent",
-        "queue",
-        "read",
-        "sleeping",
-        "tops",
-        "witness",
+        "app_nodes", "backoff", "buckets", "changed_applications", "changed_buckets", "changed_children", "changed_groups",
+        "children", "choosing", "chosen", "compared_with", "entry", "highest", "levels", "limits", "lineage", "maxima",
+        "newcomers", "parent", "queue", "row", "tops",
     )  # fmt: skip
 
     def __init__(self, queue: Queue, parent: QueueNode | None, compared_with: Denominators) -> None:
         """Make the node of a queue in which nothing waits."""
         self.queue = queue
         self.parent = parent
+        self.row = -1
         self.lineage: tuple[QueueNode, ...] = (
             self,
             *(parent.lineage if parent is not None else ()),
         )
+        self.maxima = tuple(above for above in self.lineage if above.queue.maximum)
         self.compared_with = compared_with
         self.levels: dict[int, int] = {}
         self.highest: int | None = None
-        self.demands: dict[Demand, int] = {}
-        self.capped: dict[Demand, None] = {}
-        self.heap: LazyHeap[QueueEntry] = LazyHeap(_is_of_queue)
         self.entry: QueueEntry | None = None
-        self.tops: LazyHeap[GroupEntry] = LazyHeap(_is_of_bucket)
+        self.children: Ranking[QueueEntry] = Ranking()
+        self.changed_children: dict[QueueNode, None] = {}
+        self.tops: Ranking[GroupEntry] = Ranking()
+        self.changed_applications: dict[ApplicationNode, None] = {}
+        self.changed_groups: dict[AskGroup, None] = {}
+        self.changed_buckets: dict[DemandBucket, None] = {}
+        self.choosing = False
         self.buckets: dict[Demand, dict[Peers, DemandBucket]] = {}
-        self.bucket_count = 0
         self.backoff = queue.settings.backoff_asks
         self.limits = any(above.limits or above.max_applications for above in queue.lineage)
         self.app_nodes: dict[str, ApplicationNode] = {}
-        self.read = 0
-        self.asleep = False
-        self.sleeping: dict[QueueNode, None] = {}
-        self.witness: Demand | None = None
         self.newcomers: LazyHeap[Ticket] = LazyHeap(_is_of_application)
         self.chosen: ApplicationNode | None = None
-        self.marked = False
-
-    def offers(self) -> bool:
-        """Tell whether some demand here is neither blocked nor capped at this very queue."""
-        witness, capped = self.witness, self.capped
-        if (
-            witness is not None
-            and not witness.blocked
-            and witness not in capped
-            and witness in self.demands
-        ):
-            return True
-        for demand in self.demands:
-            if not demand.blocked and demand not in capped:
-                self.witness = demand
-                return True
-        self.witness = None
-        return False
 
 
-QueueEntry = tuple[QueueKey, int, QueueNode]
+QueueEntry = tuple[QueueKey, QueueNode]
+"""Key of the queue, which ends in its path, and the queue."""
 Ticket = tuple[ApplicationKey, int, ApplicationNode]
 
 
 def _is_of_group(entry: GroupEntry) -> bool:
     return entry[3].entry is entry
-
-
-def _is_of_bucket(entry: GroupEntry) -> bool:
-    return entry[3].bucket.top is entry
-
-
-def _is_of_queue(entry: QueueEntry) -> bool:
-    return entry[2].entry is entry
 
 
 def _is_of_application(ticket: Ticket) -> bool:

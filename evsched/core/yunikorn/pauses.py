@@ -86,7 +86,8 @@ def _pause(step: Step, order: WaitingOrder) -> bool:
 
 def _without_room(state: State, order: WaitingOrder, app_node: ApplicationNode) -> int:
     """Return how many asks of an application no node has room for, those in flight left out."""
-    asks = sum(group.waiting for demand, group in app_node.groups.items() if demand.blocked)
+    blocked = order.bindable.blocked
+    asks = sum(group.waiting for demand, group in app_node.groups.items() if blocked(demand))
     if asks < app_node.queue_node.backoff or not state.preemptions:
         return asks
     in_flight = [
@@ -94,7 +95,7 @@ def _without_room(state: State, order: WaitingOrder, app_node: ApplicationNode) 
         for name in state.preemptions
         if (ask := app_node.application.asks.get(name)) is not None
     ]
-    return asks - sum(order.demands[ask.shape, ask.required_node].blocked for ask in in_flight)
+    return asks - sum(blocked(order.demands[ask.shape, ask.required_node]) for ask in in_flight)
 
 
 def _owed(state: State, application: Application) -> bool:

@@ -1,24 +1,20 @@
-"""Who is next, kept up to date: the order of `evsched.core.yunikorn.ordering` as heaps that follow the events.
+"""The order of waiting asks, kept up to date: that of `evsched.core.yunikorn.ordering`, as rankings that follow the events.
 
-The walk from root to the next ask costs a look at one heap a level, and a binding costs new keys
+The walk from root to the next ask costs a look at one ranking a level, and a binding costs new keys
 along one path. Three ideas carry it.
 
-**Lazy heaps.** Each parent has a heap of its children and each leaf heaps of its applications.
-Whoever changes gets a new entry; the old one stays where it is and is recognised by not being its
-owner's current entry. What changed is only marked while events are applied, and keys are computed
-once, before the next walk.
+**Rankings.** Each parent has its children in order, and each leaf the tops of its buckets. What
+changed is only noted while events are applied, at the leaf or the parent where it matters, and its
+key is computed when that is looked at next.
 
 **Demands.** Asks of one shape (with one required node, if any) share a `Demand`: where one of them
-does not fit on any node, none does, and where one would pass the maximum of a queue, none below
-that queue will do. So a failure is noted at the demand (`blocked`) or at the queue and the demand
-(`capped`), and cuts off everything that it holds for. A leaf has one heap for each demand, and a
-heap of their tops.
+does not fit on any node, none does. So a failure is noted at the demand, and cuts off everything
+that it holds for. A leaf has one bucket for each demand, and a ranking of their tops.
 
-**Asleep until woken.** What has nothing to offer leaves the heap above it: a demand in a leaf, a
-queue in its parent. It comes back when an ask arrives, or when something was freed that could help:
-then the demand goes to the end of a list, and each queue, when it is next looked at, reads what is
-new there and wakes those of its children that wait with such a demand. Nothing else is tried again,
-so a cycle in which nothing can be done costs nothing.
+**Marks.** What has nothing to offer keeps its place and loses its mark (`Bindable`); the walk goes
+to what is marked alone. An ask that arrives marks its path; when something was freed, the marks of
+all that it may help are set at once. So a cycle in which nothing can be done costs nothing, and one
+in which a single task ended costs the same whether one ask could take its place or all could.
 
 None of this is truth: a new index built from the state gives the same answers.
 """
@@ -27,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evsched.core.yunikorn.maxima import exceeded
+from evsched.core.yunikorn.bindable import Bindable
 from evsched.core.yunikorn.openings import Openings
 from evsched.core.yunikorn.order_nodes import (
     ApplicationNode,
@@ -44,11 +40,7 @@ if TYPE_CHECKING:
     from evsched.core.queues import Application, Queue
     from evsched.core.state import State
     from evsched.core.workloads import Ask
-    from evsched.core.yunikorn.index import Columns
-
-
-FEWEST_SWEPT = 4096
-"""So many marks at least are there before those of who is gone are looked for."""
+    from evsched.core.yunikorn.columns import NodeColumns
 
 
 class WaitingOrder:
@@ -56,10 +48,9 @@ class WaitingOrder:
 
     Attributes:
         openings: Which applications are looked at.
-        blocked: Demands for which no node has room.
-        narrowed: Demands for which it is known which nodes alone can have room.
+        bindable: What is worth a look.
         total: Capacity of the nodes at the time when the keys were computed.
-        columns: The columns from which ``blocked`` is known.
+        columns: The columns from which it is known which demands no node has room for.
     """
 
     def __init__(self, state: State) -> None:
@@ -67,19 +58,13 @@ class WaitingOrder:
         self.total = list(state.total)
         self.queue_nodes: dict[str, QueueNode] = {}
         self.state = state
-        self._walk = Walk(state, self._queue_node(state.root))
+        self.bindable = Bindable(state.width)
+        self._walk = Walk(state, self._queue_node(state.root), self.bindable, self._settle_leaf)
         self.openings = Openings(self._walk)
         self.app_nodes: dict[str, ApplicationNode] = {}
         self.demands: dict[tuple[int, str | None], Demand] = {}
-        self.blocked: dict[Demand, None] = {}
-        self.narrowed: dict[Demand, None] = {}
-        self.columns: Columns | None = None
-        self._marked: list[QueueNode] = []
-        self._marked_applications: list[ApplicationNode] = []
-        self._marked_groups: list[AskGroup] = []
-        self._sweep_at = FEWEST_SWEPT
-        self._loosened: dict[QueueNode, None] = {}
-        self._limited: dict[AskGroup | DemandBucket, None] = {}
+        self.columns: NodeColumns | None = None
+        self._limited: dict[str, dict[AskGroup | DemandBucket, None]] = {}
         self._group_limits = any(
             limit.groups for queue in state.queues.values() for limit in queue.limits
         )
@@ -93,6 +78,7 @@ class WaitingOrder:
             queue_node = self.queue_nodes[queue.path] = QueueNode(
                 queue, parent, denominators(queue, self.total)
             )
+            self.bindable.add_queue(queue_node)
         return queue_node
 
     @property
@@ -116,9 +102,8 @@ class WaitingOrder:
             group = app_node.groups[demand] = AskGroup(
                 app_node, demand, self._bucket(app_node, demand), self._walk.is_next
             )
+            demand.groups += 1
         group.waiting += 1
-        for above in queue_node.lineage:
-            above.demands[demand] = above.demands.get(demand, 0) + 1
         app_node.highest = max(app_node.highest, ask.priority)
         shift(queue_node, None, ask.priority)
         self._mark_application(app_node)
@@ -127,12 +112,13 @@ class WaitingOrder:
     def returned(self, ask: Ask) -> None:
         """An ask that was in flight waits like any other again."""
         group = self.app_nodes[ask.application].groups[self._demand(ask)]
-        if group.app_node.queue_node.backoff:
+        queue_node = group.app_node.queue_node
+        if queue_node.backoff:
             self.openings.watch_application(group.app_node)
             self.openings.watch_group(group)
         if ask.id not in self.state.preemptions:
             group.heap.push(ask_key(ask), group.waiting)
-            self._mark_group(group)
+            queue_node.changed_groups[group] = None
             self.openings.offer(group)
 
     def unasked(self, ask: Ask) -> None:
@@ -142,37 +128,43 @@ class WaitingOrder:
         demand = self._demand(ask)
         group = app_node.groups[demand]
         group.waiting -= 1
-        for above in queue_node.lineage:
-            left = above.demands[demand] - 1
-            if left:
-                above.demands[demand] = left
-            else:
-                del above.demands[demand]
-        if not group.waiting:
-            group.entry = None
-            group.heap.entries.clear()
-            self._limited.pop(group, None)
-            self._leave(group.bucket)
-            del app_node.groups[demand]
-            demand.watched.pop(group, None)
-            if demand not in self._walk.root.demands:
-                self._forget(demand)
+        if group.waiting:
+            queue_node.changed_groups[group] = None
         else:
-            self._mark_group(group)
+            self._drop_group(group)
         shift(queue_node, ask.priority, None)
         if queue_node.backoff:
             self.openings.watch_application(app_node)
         if not app_node.groups:
-            del self.app_nodes[ask.application]
-            del queue_node.app_nodes[ask.application]
-            app_node.ticket = None
-            if app_node is queue_node.chosen:
-                self.openings.choosing[queue_node] = None
+            self._drop_application(app_node)
         elif (
             ask.priority == app_node.highest and ask.priority not in app_node.application.priorities
         ):
             app_node.highest = max(app_node.application.priorities)
         self._mark_application(app_node)
+
+    def _drop_group(self, group: AskGroup) -> None:
+        app_node, demand = group.app_node, group.demand
+        group.entry = None
+        group.heap.entries.clear()
+        app_node.queue_node.changed_groups.pop(group, None)
+        self._forget_limit(group)
+        self._leave(group.bucket)
+        del app_node.groups[demand]
+        demand.watched.pop(group, None)
+        demand.groups -= 1
+        if not demand.groups:
+            del self.demands[demand.shape.index, demand.required]
+            self.openings.unsure.pop(demand, None)
+            self.bindable.drop_demand(demand)
+
+    def _drop_application(self, app_node: ApplicationNode) -> None:
+        queue_node = app_node.queue_node
+        del self.app_nodes[app_node.application.id]
+        del queue_node.app_nodes[app_node.application.id]
+        app_node.ticket = None
+        if app_node is queue_node.chosen:
+            queue_node.choosing = True
 
     def paused(self, application: Application) -> None:
         """An application was paused, or its pause ended."""
@@ -188,6 +180,9 @@ class WaitingOrder:
     def used(self, application: Application) -> None:
         """Usage grew along the path of an application."""
         self._changed(application)
+        self.bindable.bound()
+        for above in self._queue_node(application.leaf).maxima:
+            self.bindable.changed(above, freed=False)
 
     def _changed(self, application: Application) -> None:
         app_node = self.app_nodes.get(application.id)
@@ -203,23 +198,23 @@ class WaitingOrder:
     def freed(self, application: Application) -> None:
         """Usage, or what was promised to an ask in flight, shrank along the path of an application."""
         self._changed(application)
-        for queue_node in self._queue_node(application.leaf).lineage:
-            if queue_node.capped:
-                self._loosened[queue_node] = None
-                self._walk.retry_needed = True
+        for above in self._queue_node(application.leaf).maxima:
+            self.bindable.changed(above, freed=True)
+            self._walk.retry_needed = True
         if self._limited:
             all_of_them = self._group_limits or not application.allocations
-            for held in tuple(self._limited):
-                peers = held.peers if isinstance(held, DemandBucket) else held.app_node.peers
-                if all_of_them or (peers is not None and peers[0] == application.user):
+            for user in tuple(self._limited) if all_of_them else (application.user,):
+                for held in tuple(self._limited.get(user, ())):
                     self._unlimit(held)
 
     def queue_removed(self, path: str) -> None:
         """A queue in which nothing waits is gone."""
         queue_node = self.queue_nodes.pop(path, None)
         if queue_node is not None and queue_node.parent is not None:
-            queue_node.entry = None
-            queue_node.parent.sleeping.pop(queue_node, None)
+            parent = queue_node.parent
+            parent.changed_children.pop(queue_node, None)
+            parent.children.change([(queue_node.entry, None)])
+            self.bindable.drop_queue(queue_node)
 
     def _app_node(self, ask: Ask) -> ApplicationNode:
         application = self.state.applications[ask.application]
@@ -244,7 +239,7 @@ class WaitingOrder:
         bucket = here.get(app_node.peers)
         if bucket is None:
             bucket = here[app_node.peers] = DemandBucket(queue_node, demand, app_node.peers)
-            queue_node.bucket_count += 1
+            self.bindable.add_bucket(bucket)
         bucket.groups += 1
         if bucket.limited and any(
             self.state.asks[name].application == app_node.application.id
@@ -261,8 +256,9 @@ class WaitingOrder:
             del here[bucket.peers]
             if not here:
                 del bucket.leaf.buckets[bucket.demand]
-            bucket.leaf.bucket_count -= 1
-            self._limited.pop(bucket, None)
+            self._forget_limit(bucket)
+            self.bindable.drop_bucket(bucket)
+        self._walk.note(bucket)
 
     def _regroup(self, app_node: ApplicationNode) -> None:
         """Move an application that runs now, or no longer, to those whom limits treat like it."""
@@ -276,14 +272,11 @@ class WaitingOrder:
             before = group.bucket
             group.entry = None
             group.bucket = self._bucket(app_node, demand)
-            if not before.asleep and before.top is not None and before.top[3] is group:
-                self._walk.wake_bucket(
-                    before.leaf, before
-                )  # it no longer stands for those that it leaves
+            group.row = group.bucket.row
             self._leave(before)
-            self._limited.pop(group, None)
+            self._forget_limit(group)
             group.limited = False
-            self._mark_group(group)
+            app_node.queue_node.changed_groups[group] = None
             self.openings.offer(group)
 
     def _demand(self, ask: Ask) -> Demand:
@@ -291,80 +284,56 @@ class WaitingOrder:
         if demand is None:
             demand = Demand(self.state.types.shapes[ask.shape], ask.required_node)
             self.demands[ask.shape, ask.required_node] = demand
+            self.bindable.add_demand(demand)
         return demand
 
-    def _forget(self, demand: Demand) -> None:
-        """Drop a demand that nobody waits with any more."""
-        del self.demands[demand.shape.index, demand.required]
-        self.blocked.pop(demand, None)
-        self.narrowed.pop(demand, None)
-        self.openings.unsure.pop(demand, None)
-        for queue_node in demand.capped_at:
-            del queue_node.capped[demand]
-        demand.capped_at.clear()
-        self._walk.forget(demand)
-
-    # -------------------------------------------------------------------------------------- marking
+    # ----------------------------------------------------------------------------- what has new keys
 
     def _mark(self, queue_node: QueueNode) -> None:
         for above in queue_node.lineage:
-            if above.marked:
-                break
-            above.marked = True
-            self._marked.append(above)
+            if above.parent is not None:
+                above.parent.changed_children[above] = None
 
     def _mark_application(self, app_node: ApplicationNode) -> None:
-        if not app_node.marked:
-            app_node.marked = True
-            self._marked_applications.append(app_node)
-            self._mark(app_node.queue_node)
-            if app_node.queue_node.queue.settings.sort_policy == "stateaware":
-                self._walk.retry_needed = (
-                    True  # another new application may be the one that is considered
-                )
-
-    def _mark_group(self, group: AskGroup) -> None:
-        if not group.marked:
-            group.marked = True
-            self._marked_groups.append(group)
-            if len(self._marked_groups) > self._sweep_at:
-                self._sweep()
-
-    def _sweep(self) -> None:
-        """Drop the marks of who is gone: nothing is settled while nobody waits at the end of a step, or while another leads."""
-        self._marked_applications = [
-            app_node for app_node in self._marked_applications if app_node.groups
-        ]
-        self._marked_groups = [group for group in self._marked_groups if group.waiting]
-        self._marked = [
-            queue_node
-            for queue_node in self._marked
-            if self.queue_nodes.get(queue_node.queue.path) is queue_node
-        ]
-        self._sweep_at = max(FEWEST_SWEPT, 2 * len(self._marked_groups))
+        queue_node = app_node.queue_node
+        if app_node.groups:
+            queue_node.changed_applications[app_node] = None
+        else:
+            queue_node.changed_applications.pop(app_node, None)
+        self._mark(queue_node)
+        if queue_node.queue.settings.sort_policy == "stateaware":
+            # Another new application may be the one that is considered.
+            self._walk.retry_needed = True
+            self.bindable.look_at(queue_node)
 
     def first(self) -> AskGroup | None:
-        """Return the group whose first ask is next; None when nobody is left who could be tried."""
-        self.settle()
+        """Return the group whose first ask is next; None when there is none that could be bound."""
         return self._walk.first()
 
     def settle(self) -> None:
-        """Compute the keys of what was marked."""
-        for app_node in self._marked_applications:
-            app_node.marked = False
-            self._settle_application(app_node)
-        self._marked_applications.clear()
-        for group in self._marked_groups:
-            group.marked = False
-            self._walk.settle_group(group)
-        self._marked_groups.clear()
-        for queue_node in self.openings.choosing:
-            self.openings.choose(queue_node)
-        self.openings.choosing.clear()
-        for queue_node in self._marked:
-            queue_node.marked = False
-            self._walk.settle_queue(queue_node)
-        self._marked.clear()
+        """Compute all keys; the walk computes only those that it looks at."""
+        for queue_node in self.queue_nodes.values():
+            if queue_node.queue.leaf:
+                self._settle_leaf(queue_node)
+            else:
+                self._walk.settle_children(queue_node)
+
+    def _settle_leaf(self, leaf: QueueNode) -> None:
+        """Compute the keys of what changed in a leaf."""
+        if leaf.changed_applications:
+            changed = tuple(leaf.changed_applications)
+            leaf.changed_applications.clear()
+            for app_node in changed:
+                self._settle_application(app_node)
+        if leaf.choosing:
+            leaf.choosing = False
+            self.openings.choose(leaf)
+        if leaf.changed_groups:
+            for group in leaf.changed_groups:
+                self._walk.settle_group(group)
+            leaf.changed_groups.clear()
+        if leaf.changed_buckets:
+            self._walk.settle_buckets(leaf)
 
     def _settle_application(self, app_node: ApplicationNode) -> None:
         if not app_node.groups:
@@ -379,23 +348,17 @@ class WaitingOrder:
             for group in app_node.groups.values():
                 self._walk.settle_group(group)
 
-    # ------------------------------------------------------------------------- failures and wakings
+    # ----------------------------------------------------------------------------- what fails and what is freed
 
     def block(self, demand: Demand) -> None:
-        """Note that no node has room for a demand; nobody with it is tried before one grows."""
-        demand.blocked = True
-        demand.candidate_nodes = None
-        self.narrowed.pop(demand, None)
-        self.blocked[demand] = None
-        if demand.watched:
-            self.openings.unsure.pop(demand, None)
-            self.openings.crowded.update((group.app_node, None) for group in demand.watched)
+        """Note that no node has room for a demand; nothing with it is tried before one grows."""
+        self.bindable.block(demand)
+        self.openings.blocked(demand)
 
-    def cap(self, path: str, demand: Demand) -> None:
-        """Note that a demand would pass the maximum of a queue; nobody with it is tried below before usage there shrinks."""
-        queue_node = self.queue_nodes[path]
-        queue_node.capped[demand] = None
-        demand.capped_at[queue_node] = None
+    def cap(self, path: str, group: AskGroup) -> None:
+        """Note that a group, and all of its bucket, would pass the maximum of a queue."""
+        self.bindable.changed(self.queue_nodes[path], freed=False)
+        self.bindable.fail(group.bucket)
 
     def limit(self, group: AskGroup) -> None:
         """Note that a limit on users, groups or the number of applications holds a group back, and with it its peers.
@@ -406,13 +369,13 @@ class WaitingOrder:
         """
         bucket = group.bucket
         if any(self._in_bucket(name, bucket) for name in self.state.preemptions):
-            group.entry = None
             group.limited = True
-            self._limited[group] = None
+            self._walk.settle_group(group)
+            held: AskGroup | DemandBucket = group
         else:
-            bucket.top = None
-            bucket.asleep = bucket.limited = True
-            self._limited[bucket] = None
+            self.bindable.limit(bucket, limited=True)
+            held = bucket
+        self._limited.setdefault(_user(held), {})[held] = None
 
     def _in_bucket(self, ask: str, bucket: DemandBucket) -> bool:
         """Tell whether the application of an ask waits in a bucket."""
@@ -421,56 +384,49 @@ class WaitingOrder:
         return group is not None and group.bucket is bucket
 
     def _unlimit(self, held: AskGroup | DemandBucket) -> None:
-        held.limited = False
-        del self._limited[held]
+        self._forget_limit(held)
+        self._walk.retry_needed = True
         if isinstance(held, AskGroup):
-            self._mark_group(held)
+            held.limited = False
+            held.app_node.queue_node.changed_groups[held] = None
             self.openings.offer(held)
         else:
-            self.openings.offer_bucket(held)
+            self.bindable.limit(held, limited=False)
 
-    def unblock(self, demand: Demand, candidate_nodes: list[int] | None = None) -> None:
-        """Note that a demand may fit on a node again, on which ones if that is known."""
-        if demand.blocked:
-            demand.blocked = False
-            demand.candidate_nodes = candidate_nodes
-            if candidate_nodes is not None:
-                self.narrowed[demand] = None
-            del self.blocked[demand]
-            if demand.watched:
-                self.openings.unsure[demand] = None
-            self._walk.free(demand)
+    def _forget_limit(self, held: AskGroup | DemandBucket) -> None:
+        user = _user(held)
+        here = self._limited.get(user)
+        if here is not None:
+            here.pop(held, None)
+            if not here:
+                del self._limited[user]
 
-    def forget_candidate_nodes(self) -> None:
-        """Note that other nodes may have room too."""
-        for demand in self.narrowed:
-            demand.candidate_nodes = None
-        self.narrowed.clear()
+    def begin(self, columns: NodeColumns) -> None:
+        """Let asks be tried again that fit on a node that has grown, or below a maximum where usage shrank."""
+        columns.settle()
+        if self.columns is not columns:
+            self.columns = columns
+            self.openings.freed(self.bindable.revive())
+        self.openings.freed(self.bindable.begin(columns))
 
-    def revive(self, columns: Columns) -> None:
-        """Note that there are new columns, so that everything known about nodes is void."""
-        self.columns = columns
-        self._walk.retry_needed = True
-        self.forget_candidate_nodes()
-        for demand in tuple(self.blocked):
-            self.unblock(demand)
-
-    def loosen(self) -> None:
-        """Let demands be tried again that fit the maximum of a queue in which usage shrank."""
-        for queue_node in self._loosened:
-            for demand in tuple(queue_node.capped):
-                if not exceeded(queue_node.queue, demand.shape.pairs):
-                    del queue_node.capped[demand]
-                    del demand.capped_at[queue_node]
-                    self._walk.free(demand)
-        self._loosened.clear()
+    def end(self) -> None:
+        """Note that all asks that could be bound were tried."""
+        self.openings.freed(self.bindable.end())
 
     def rescale(self) -> None:
         """Compare usage with a new total of the cluster."""
         self.total = list(self.state.total)
         for queue_node in self.queue_nodes.values():
-            queue_node.compared_with = denominators(queue_node.queue, self.total)
-            self._mark(queue_node)
-            if queue_node.queue.settings.sort_policy == "fair":
-                for app_node in queue_node.app_nodes.values():
-                    self._mark_application(app_node)
+            compared_with = denominators(queue_node.queue, self.total)
+            if compared_with != queue_node.compared_with:
+                queue_node.compared_with = compared_with
+                self._mark(queue_node)
+                if queue_node.queue.settings.sort_policy == "fair":
+                    for app_node in queue_node.app_nodes.values():
+                        self._mark_application(app_node)
+
+
+def _user(held: AskGroup | DemandBucket) -> str:
+    """Return whose asks these are; limits are looked up for buckets of known users alone."""
+    peers = held.peers if isinstance(held, DemandBucket) else held.app_node.peers
+    return "" if peers is None else peers[0]

@@ -1,42 +1,53 @@
-"""The walk to the ask that is next, through the heaps of queues, demands and groups.
+"""The walk to the ask that is next: from root down through what can be bound, as far as is known.
 
 A part of `evsched.core.yunikorn.waiting`, which says how it works and decides when what is looked
-at.
+at. Keys are computed when a queue is looked at, and only for what changed there.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evsched.core.yunikorn.order_nodes import AskGroup, Demand, DemandBucket, QueueNode
+from evsched.core.yunikorn.order_nodes import AskGroup, DemandBucket, GroupEntry, QueueNode
 from evsched.core.yunikorn.ordering import queue_key
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from evsched.core.state import State
+    from evsched.core.yunikorn.bindable import Bindable
+    from evsched.core.yunikorn.order_nodes import QueueEntry
     from evsched.core.yunikorn.ordering import AskKey
 
 
 class Walk:
-    """The heaps below one root, and what has been freed since each of them was last looked at.
+    """The rankings below one root.
 
     Attributes:
         root: The top.
+        bindable: What is worth a look.
         retry_needed: Whether anything happened that could let an ask be bound.
     """
 
-    def __init__(self, state: State, root: QueueNode) -> None:
-        """Start with no ask."""
+    def __init__(
+        self,
+        state: State,
+        root: QueueNode,
+        bindable: Bindable,
+        settle: Callable[[QueueNode], None],
+    ) -> None:
+        """Start with no ask; ``settle`` computes the keys of what changed in a leaf."""
         self.state = state
         self.root = root
+        self.bindable = bindable
         self.retry_needed = True
+        self._settle = settle
         self._serial = 0
-        self._freed: dict[Demand, int] = {}
-        self._freed_last = 0
 
     # ------------------------------------------------------------------------------------- the walk
 
     def first(self) -> AskGroup | None:
-        """Return the group whose first ask is next; None when nobody is left who could be tried."""
+        """Return the group whose first ask is next; None when there is none that could be bound."""
         queue_node = self.root
         while True:
             if queue_node.queue.leaf:
@@ -48,45 +59,30 @@ class Walk:
                 if below is not None:
                     queue_node = below
                     continue
-            parent = queue_node.parent
-            if parent is None:
+            self.bindable.close(queue_node)
+            if queue_node.parent is None:
                 return None
-            queue_node.asleep = True
-            queue_node.entry = None
-            parent.sleeping[queue_node] = None
-            queue_node = parent
+            queue_node = queue_node.parent
 
     def _first_child(self, parent: QueueNode) -> QueueNode | None:
-        if parent.read != self._freed_last:
-            self._wake_children(parent)
-        while (entry := parent.heap.first()) is not None:
-            child = entry[2]
-            if child.offers():
-                return child
-            child.asleep = True
-            child.entry = None
-            parent.sleeping[child] = None
-        return None
+        if parent.changed_children:
+            self.settle_children(parent)
+        entry = parent.children.first(self.bindable.queues)
+        return None if entry is None else entry[1]
 
     def _first_group(self, leaf: QueueNode) -> AskGroup | None:
-        if leaf.read != self._freed_last:
-            self._wake_buckets(leaf)
-        while (entry := leaf.tops.first()) is not None:
+        while True:
+            self._settle(leaf)
+            entry = leaf.tops.first(self.bindable.buckets)
+            if entry is None:
+                return None
             group = entry[3]
-            bucket = group.bucket
-            demand = bucket.demand
-            if demand.blocked or (
-                demand.capped_at and any(demand in above.capped for above in leaf.lineage)
-            ):
-                bucket.top = None
-                bucket.asleep = True
-            elif bucket.heap.first() is not entry:
-                self._lift(leaf, bucket)
-            elif entry[1][3] in self.state.preemptions:
+            if entry[1][3] in self.state.preemptions:
                 self.settle_group(group)
+            elif not self.bindable.demands[group.demand.row]:
+                self.bindable.fail(group.bucket)
             else:
                 return group
-        return None
 
     # -------------------------------------------------------------------------------------- entries
 
@@ -102,87 +98,51 @@ class Walk:
 
     def settle_group(self, group: AskGroup) -> None:
         """Give a group the entry that it should have, or none."""
-        app_node = group.app_node
+        app_node, bucket = group.app_node, group.bucket
         head = group.heap.first()
+        entry = group.entry
         if head is None or not app_node.open or app_node.key is None or group.limited:
             group.entry = None
+            if entry is not None and bucket.top is entry:
+                bucket.leaf.changed_buckets[bucket] = None
             return
-        entry = group.entry
         if entry is not None and entry[1] == head and entry[0] == app_node.key:
             return
-        entry = group.entry = (app_node.key, head, self.next_serial(), group)
-        bucket = group.bucket
-        bucket.heap.push(entry, bucket.groups)
-        if bucket.heap.entries[0] is entry and not bucket.asleep:
-            self._lift(app_node.queue_node, bucket)
+        group.entry = fresh = (app_node.key, head, self.next_serial(), group)
+        bucket.heap.push(fresh, bucket.groups)
+        if bucket.heap.entries[0] is fresh or bucket.top is entry:
+            bucket.leaf.changed_buckets[bucket] = None
 
     @staticmethod
-    def _lift(leaf: QueueNode, bucket: DemandBucket) -> None:
-        """Let the first entry of a bucket stand for it among the tops of the leaf; an empty bucket has none."""
-        bucket.top = bucket.heap.first()
-        if bucket.top is not None:
-            leaf.tops.push(bucket.top, leaf.bucket_count)
+    def settle_buckets(leaf: QueueNode) -> None:
+        """Let the first entry of each bucket that changed stand for it; an empty bucket has none."""
+        changes: list[tuple[GroupEntry | None, GroupEntry | None]] = []
+        for bucket in leaf.changed_buckets:
+            before, bucket.top = bucket.top, bucket.heap.first() if bucket.groups else None
+            if before is not bucket.top:
+                changes.append((before, bucket.top))
+        leaf.changed_buckets.clear()
+        leaf.tops.change(changes)
 
-    def settle_queue(self, queue_node: QueueNode) -> None:
-        """Give a queue the entry that it should have in the heap of its parent, or none."""
-        parent = queue_node.parent
-        if parent is None:
-            return
-        if queue_node.highest is None or queue_node.asleep:
-            queue_node.entry = None
-            return
-        key = queue_key(queue_node.queue, queue_node.highest, queue_node.compared_with)
-        if queue_node.entry is None or queue_node.entry[0] != key:
-            queue_node.entry = (key, self.next_serial(), queue_node)
-            parent.heap.push(queue_node.entry, len(parent.queue.children))
+    @staticmethod
+    def settle_children(parent: QueueNode) -> None:
+        """Give children of a queue the entries that they should have, or none."""
+        changes: list[tuple[QueueEntry | None, QueueEntry | None]] = []
+        for child in parent.changed_children:
+            before, after = child.entry, None
+            if child.highest is not None:
+                key = queue_key(child.queue, child.highest, child.compared_with)
+                after = before if before is not None and before[0] == key else (key, child)
+            if after is not before:
+                child.entry = after
+                changes.append((before, after))
+        parent.changed_children.clear()
+        parent.children.change(changes)
 
-    # -------------------------------------------------------------------------------------- wakings
-
-    def free(self, demand: Demand) -> None:
-        """Put a demand at the end of the list of those that may have become possible."""
-        self._freed.pop(demand, None)
-        self._freed_last += 1
-        self._freed[demand] = self._freed_last
-
-    def forget(self, demand: Demand) -> None:
-        """Take a demand off that list: no ask has it any more."""
-        self._freed.pop(demand, None)
-
-    def _fresh(self, queue_node: QueueNode) -> list[Demand]:
-        """Return what came to that list since a queue read it last."""
-        fresh = []
-        for demand in reversed(self._freed):
-            if self._freed[demand] <= queue_node.read:
-                break
-            fresh.append(demand)
-        queue_node.read = self._freed_last
-        return fresh
-
-    def wake(self, queue_node: QueueNode) -> None:
-        """Put a queue that has something to offer back into the heap of its parent."""
-        if queue_node.asleep:
-            queue_node.asleep = False
-            if queue_node.parent is not None:
-                del queue_node.parent.sleeping[queue_node]
-            self.settle_queue(queue_node)
-
-    def _wake_children(self, parent: QueueNode) -> None:
-        fresh = self._fresh(parent)
-        for child in tuple(parent.sleeping):
-            demands, capped = child.demands, child.capped
-            if any(
-                demand in demands and not demand.blocked and demand not in capped
-                for demand in fresh
-            ):
-                self.wake(child)
-
-    def _wake_buckets(self, leaf: QueueNode) -> None:
-        for demand in self._fresh(leaf):
-            for bucket in leaf.buckets.get(demand, {}).values():
-                if bucket.asleep and not bucket.limited:
-                    self.wake_bucket(leaf, bucket)
-
-    def wake_bucket(self, leaf: QueueNode, bucket: DemandBucket) -> None:
-        """Put a bucket back among the tops of its leaf."""
-        bucket.asleep = False
-        self._lift(leaf, bucket)
+    @staticmethod
+    def note(bucket: DemandBucket) -> None:
+        """Note that a group left a bucket; an empty one that stands in no ranking is forgotten."""
+        if bucket.groups or bucket.top is not None:
+            bucket.leaf.changed_buckets[bucket] = None
+        else:
+            bucket.leaf.changed_buckets.pop(bucket, None)

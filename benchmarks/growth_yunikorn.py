@@ -1,0 +1,112 @@
+"""How the cost of a YuniKorn step grows with the cluster: sizes that double, with the exponent.
+
+*All different*: every ask has amounts and an application of its own, and nearly all of them fit into
+what one task leaves. A step in which one task ends must not look at each of them. Limit: one first
+fit over all of them in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+
+import numpy as np
+
+from benchmarks.clusters import START, cluster, taken_in, tree
+from benchmarks.growth import exponent
+from benchmarks.rows import Benchmark, Row, measured
+from events.configuration import QueueSpec
+from events.vocabulary import AllocationReleased, AnyInput, AskSubmitted, Proposal
+
+STEPS = 40
+TARGET_MS = 3.0
+EXPONENT = 1.1
+
+
+def all_different(leaves: int, asks: int) -> tuple[float, float]:
+    """Return the milliseconds of a step in which one task ends while all that waits is different, and of one first fit."""
+    draw = Random(1)
+    parents = max(1, leaves // 50)
+    below = [
+        QueueSpec(
+            name=f"p{one}",
+            parent=True,
+            queues=tuple(QueueSpec(name=f"l{two}") for two in range(leaves // parents)),
+        )
+        for one in range(parents)
+    ]
+    inputs: list[AnyInput] = cluster(100, tree(*below))
+    inputs += [
+        AskSubmitted(
+            ask=f"t{number}",
+            application=f"one-{number}",
+            queue=f"root.p{number % parents}.l{number // parents % (leaves // parents)}",
+            resources={
+                "vcore": draw.randrange(1000, 24_000),
+                "memory": draw.randrange(1, 64) * 2**30 + number,
+            },
+            priority=draw.randrange(4),
+            created=START,
+        )
+        for number in range(asks)
+    ]
+    engine = taken_in(inputs)
+    engine.step(START)
+    running = list(engine.state.allocations)
+    draw.shuffle(running)
+    with measured() as churning:
+        for one in running[:STEPS]:
+            engine.step(START, [Proposal(input=AllocationReleased(allocation=one))])
+    amounts = [np.arange(asks) for _ in range(2)]
+    with measured() as limit:
+        for _ in range(STEPS):
+            fits = (amounts[0] <= asks // 2) & (amounts[1] <= asks // 2)
+            fits.argmax()
+    return churning.seconds / STEPS * 1e3, limit.seconds / STEPS * 1e3
+
+
+def curve(
+    name: str,
+    sizes: Iterable[int],
+    target: float,
+    measure: Callable[[int], tuple[float, float]],
+    limit_name: str,
+) -> Iterable[Row]:
+    """Yield a row for each size and one for the exponent; the target is for the largest size, and smaller ones meet it too."""
+    found: dict[int, float] = {}
+    for size in sizes:
+        found[size], limit = measure(size)
+        yield Row(
+            name=name.format(f"{size:,}"),
+            value=found[size],
+            unit="ms",
+            better="less",
+            target=target,
+            limit=limit,
+            limit_name=limit_name,
+        )
+    yield Row(
+        name=f"the exponent of that, {min(found):,} to {max(found):,}",
+        value=exponent(found),
+        unit="",
+        better="less",
+        target=EXPONENT,
+    )
+
+
+def different() -> Iterable[Row]:
+    """Measure steps in which one task ends while tens of thousands of asks wait, all of them different."""
+    for name, sizes, leaves in (
+        ("1,000 leaves", (5_000, 10_000, 20_000, 40_000), 1000),
+        ("2 leaves", (6_250, 12_500, 25_000, 50_000), 2),
+    ):
+        yield from curve(
+            f"a step in which one task ends, {{}} asks all different in {name}",
+            sizes,
+            TARGET_MS,
+            lambda asks, leaves=leaves: all_different(leaves, asks),
+            "one first fit",
+        )
+
+
+BENCHMARKS: dict[str, Benchmark] = {"different": different}
