@@ -43,6 +43,12 @@ def seq_at_time(connection: sqlite3.Connection, time: int) -> int:
     return int(_queries.seq_at_time(connection, time=time))
 
 
+def belongs(connection: sqlite3.Connection, seq: int, name: str) -> tuple[str, str] | None:
+    """Return application and queue of the ask or allocation that last had an id by ``seq``; None: none had it."""
+    found = _queries.belongs_at(connection, name=name, seq=seq)
+    return (found[0], found[1]) if found is not None else None
+
+
 def from_tables(connection: sqlite3.Connection, seq: int) -> Answers:
     """Return what held after event ``seq``, from the read model."""
     found = {table: list(getattr(_queries, f"{table}_at")(connection, seq=seq)) for table in TABLES}

@@ -9,7 +9,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import structlog
 from msgspec import Struct
 from starlette.applications import Starlette
@@ -20,7 +19,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from events.errors import StreamError
-from evsched.api import service_routes, state_routes
+from evsched.api import event_routes, service_routes, state_routes
 from evsched.api.calls import (
     Call,
     Operation,
@@ -34,7 +33,11 @@ from evsched.api.problems import ApiProblem, in_body, in_path, what_failed
 from evsched.api.responses import problem_response, response
 from evsched.core.faults import place_of
 
-OPERATIONS: tuple[Operation, ...] = (*service_routes.OPERATIONS, *state_routes.OPERATIONS)
+OPERATIONS: tuple[Operation, ...] = (
+    *service_routes.OPERATIONS,
+    *state_routes.OPERATIONS,
+    *event_routes.OPERATIONS,
+)
 """Every route of the API."""
 
 PAGE_FILES = Path(__file__).resolve().parents[1] / "page"
@@ -57,14 +60,12 @@ class Served(Struct, kw_only=True):
         hosts: Under which names this server answers.
         partition: Number of the cluster partition.
         release: Of evsched.
-        stopping: Set when streams are to end.
     """
 
     past: Past
     hosts: Hosts
     partition: int = 0
     release: str = ""
-    stopping: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     def must_be_ready(self) -> None:
         """Refuse where not all is read yet that was in the log at the start."""

@@ -19,12 +19,15 @@ from events.errors import StreamError
 from events.streams.private_files import make_folder
 from events.streams.protocols import EventLog
 from events.streams.reading import read_steps
+from evsched.api.heads import Heads
 from evsched.api.problems import what_failed
+from evsched.api.told import ToldStep
 from evsched.core import snapshot
 from evsched.core.state import State
 from evsched.snapshots.store import Header, SnapshotStore
 from projections.following import Follower
 from projections.read_model import Overtaken, ReadModel, Rebuild, RebuildNeeded, remove
+from replays.history.about import about
 from replays.history.rebuild import History
 
 AGAIN_S = 2.0
@@ -60,8 +63,9 @@ class Keeper:
         self,
         log: EventLog,
         beside: Callable[[str], Beside],
-        tell: Callable[[Head, list[RecordedStep]], None],
+        tell: Callable[[Head, list[ToldStep]], None],
         say: Callable[[bool, str], None],
+        heads: Heads,
     ) -> None:
         """Prepare.
 
@@ -70,6 +74,7 @@ class Keeper:
             beside: From the log's id to what is kept beside it.
             tell: Hears of the head and of the steps before it, some at a time, each step once.
             say: Hears whether all is read that was there at the start, and what is wrong.
+            heads: Hears of the heads of the steps that are read.
         """
         self.model: ReadModel | None = None
         self.path: Path | None = None
@@ -79,7 +84,8 @@ class Keeper:
         self._beside = beside
         self._tell = tell
         self._say = say
-        self._fresh: list[RecordedStep] = []
+        self._heads = heads
+        self._fresh: list[ToldStep] = []
         self._told = 0
         self._saved = 0
         self._anew = False
@@ -146,6 +152,7 @@ class Keeper:
                 async for steps in batches:
                     for step in steps:
                         rebuild.take(step)
+                        self._heads.note(step.head)
                         self._leave_snapshot(rebuild)
             rebuild.finish()
             self._anew = False
@@ -173,13 +180,27 @@ class Keeper:
     def take(self, step: RecordedStep) -> None:
         """Take a complete step, and tell of it soon."""
         assert self.model is not None
-        self.model.take(step)
+        self._heads.note(step.head)
         if step.head.frame <= self._told:
-            return  # told before the file was opened again
+            self.model.take(step)  # told before the file was opened again
+            return
+        # What ends is known before the step, what begins behind it.
+        before = {event.seq: about(event, (self._belongs,)) for event in step.events}
+        self.model.take(step)
         self._told = step.head.frame
+        told = ToldStep(
+            step,
+            [before[event.seq].and_also(about(event, (self._belongs,))) for event in step.events],
+        )
         if not self._fresh:
             asyncio.get_running_loop().call_soon(self._hand_over)
-        self._fresh.append(step)
+        self._fresh.append(told)
+
+    def _belongs(self, name: str) -> tuple[str, str] | None:
+        """Return application and queue of an ask or allocation of the state as it is now."""
+        state = self.state
+        found = state.asks.get(name) or state.allocations.get(name)
+        return (found.application, found.queue) if found is not None else None
 
     def commit(self) -> None:
         """See `projections.following.Projection`."""
@@ -190,7 +211,7 @@ class Keeper:
     def _hand_over(self) -> None:
         fresh, self._fresh = self._fresh, []
         if fresh:
-            self._tell(fresh[-1].head, fresh)
+            self._tell(self.at, fresh)
 
     def _leave_snapshot(self, model: ReadModel) -> None:
         """Leave a snapshot now and then, so that moments between two of them are soon found."""

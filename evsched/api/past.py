@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import closing
+from contextlib import aclosing, closing
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from events.chain import ChainReader, RecordedStep
 from events.streams.protocols import EventLog
+from evsched.api.heads import Heads
 from evsched.api.keeping import Beside, Keeper
 from evsched.api.pinned import PinnedHistory
 from evsched.api.problems import ApiProblem, in_path, in_query
 from evsched.api.rooms import Room
 from evsched.api.tail import Tail
+from evsched.api.told import ToldStep
 from evsched.core.state import State
 from projections import asof, audit
+from replays.history.about import About, about
 from replays.history.moments import format_time
 from replays.history.rows import (
     AllocationRow,
@@ -39,6 +44,9 @@ T = TypeVar("T")
 PAGE = 500
 LARGEST_PAGE = 10_000
 """Rows of a page where the request does not say, and at most."""
+
+READ_EVENTS = 4_000
+"""About how many events are read from the log together."""
 
 ROW_TYPES: dict[View, type[Struct]] = {
     "queues": QueueRow,
@@ -114,6 +122,7 @@ class Past:
         self.tail = Tail()
         self._places = places
         self._room = Room("evsched-past")
+        self._heads = Heads()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._keeper: Keeper | None = None
         self._history: PinnedHistory | None = None
@@ -145,6 +154,7 @@ class Past:
             self._known,
             lambda head, steps: _call(loop, self.tail.add, head, steps),
             lambda ready, fault: _call(loop, self.tail.say, ready, fault),
+            self._heads,
         )
         self._following = asyncio.create_task(self._keeper.run())
 
@@ -192,6 +202,38 @@ class Past:
         else:
             state, rows = await self.history.rows(seq, view)
         return page(state, view, rows, wanted)
+
+    async def steps_behind(self, seq: int, *, narrow: bool) -> list[ToldStep]:
+        """Return the next steps with events behind ``seq``, read from the log.
+
+        Args:
+            seq: The first step may have earlier events, too.
+            narrow: Whether it matters what the events are about.
+        """
+        found: list[ToldStep] = []
+        events = 0
+        reader = ChainReader(self._heads.before(seq))
+        async with aclosing(self.history.steps(reader)) as steps:  # type: ignore[type-var]
+            async for step in steps:
+                self._heads.note(step.head)
+                if step.head.next_seq - 1 <= seq:
+                    continue
+                found.append(ToldStep(step, self._abouts(step) if narrow else None))
+                events += len(step.events)
+                if events >= READ_EVENTS:
+                    break
+        return found
+
+    def _abouts(self, step: RecordedStep) -> list[About]:
+        """Return what the events of a step are about, by the read model."""
+        path = self.keeper.path
+        if path is None:
+            return [about(event, ()) for event in step.events]
+        with closing(audit.connect(path)) as connection:
+            return [
+                about(event, (partial(asof.belongs, connection, event.seq),))
+                for event in step.events
+            ]
 
 
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[..., object], *arguments: Any) -> None:

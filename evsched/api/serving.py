@@ -84,7 +84,7 @@ class HttpServer:
 
     def stop(self) -> None:
         """Answer what is under way, and end; called from the loop of the server."""
-        self._served.stopping.set()
+        self._served.past.tail.stop()
         self._server.should_exit = True
 
     async def run(self, told: Callable[[], object]) -> None:

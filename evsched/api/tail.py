@@ -11,10 +11,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
 
-from events.chain import START, Head, RecordedStep
+from events.chain import START, Head
+from evsched.api.told import ToldStep
 
 KEPT_EVENTS = 20_000
 """About how many events are kept; a reader that is further behind reads the log."""
+
+MOST_STEPS = 1_000
+"""How many steps are handed out together."""
 
 
 class Tail:
@@ -23,14 +27,16 @@ class Tail:
     Attributes:
         head: The end of what is known of the log.
         ready: Whether everything that was in the log at the start has been read.
+        stopped: Whether whoever waits is to give up: the server stops.
         fault: Why the log cannot be read now, as a sentence; empty: it can.
     """
 
     def __init__(self) -> None:
         self.head: Head = START
         self.ready = False
+        self.stopped = False
         self.fault = ""
-        self._steps: list[RecordedStep] = []
+        self._steps: list[ToldStep] = []
         self._lasts: list[int] = []
         self._changed = asyncio.Event()
 
@@ -39,11 +45,11 @@ class Tail:
         """Of the last event that is known; 0: there is none."""
         return self.head.next_seq - 1
 
-    def add(self, head: Head, steps: Sequence[RecordedStep]) -> None:
+    def add(self, head: Head, steps: Sequence[ToldStep]) -> None:
         """Take up steps, each behind the one before, and the head behind them."""
         for step in steps:
             self._steps.append(step)
-            self._lasts.append(step.head.next_seq - 1)
+            self._lasts.append(step.last)
         if steps:
             self._forget()
         self.head = head
@@ -55,15 +61,23 @@ class Tail:
             self.ready, self.fault = ready, fault
             self._wake()
 
-    def behind(self, seq: int) -> list[RecordedStep] | None:
-        """Return the steps with events after ``seq``, the first one perhaps with earlier ones, too; None: not all are kept."""
+    def stop(self) -> None:
+        """Let whoever waits for something give up."""
+        self.stopped = True
+        self._wake()
+
+    def behind(self, seq: int) -> list[ToldStep] | None:
+        """Return the next steps with events after ``seq``; None: they are not kept any more.
+
+        The first one may have earlier events, too.
+        """
         if seq >= self.seq:
             return []
         at = bisect_right(self._lasts, seq)
         first = self._steps[at] if at < len(self._steps) else None
-        if first is None or not first.events or first.events[0].seq > seq + 1:
+        if first is None or first.first > seq + 1:
             return None
-        return self._steps[at:]
+        return self._steps[at : at + MOST_STEPS]
 
     def last_by(self, time: int) -> int | None:
         """Return the last ``seq`` that happened by a time; None: only the read model knows."""
@@ -83,7 +97,6 @@ class Tail:
 
     def _forget(self) -> None:
         """Let go of what is too old; now and then, so that it costs little for each step."""
-        held = self._lasts[-1] - self._steps[0].events[0].seq if self._steps[0].events else 0
-        if held > 2 * KEPT_EVENTS:
+        if self._lasts[-1] - self._steps[0].first > 2 * KEPT_EVENTS:
             at = bisect_right(self._lasts, self._lasts[-1] - KEPT_EVENTS)
             del self._steps[:at], self._lasts[:at]

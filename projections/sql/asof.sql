@@ -30,3 +30,10 @@ SELECT format, configuration FROM configurations WHERE from_seq <= :seq AND to_s
 
 -- name: seq_at_time(time)$
 SELECT coalesce((SELECT seq FROM frames WHERE time <= :time ORDER BY time DESC, seq DESC LIMIT 1), 0);
+
+-- name: belongs_at(name, seq)^
+SELECT application, queue FROM (
+    SELECT application, queue, from_seq FROM asks WHERE ask = :name AND from_seq <= :seq
+    UNION ALL
+    SELECT application, queue, from_seq FROM allocations WHERE allocation = :name AND from_seq <= :seq
+) ORDER BY from_seq DESC LIMIT 1;

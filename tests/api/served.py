@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from contextlib import asynccontextmanager
 
 import httpx
@@ -11,6 +13,7 @@ from evsched.api.app import Served, application
 from evsched.api.guard import Hosts
 from evsched.api.keeping import Beside
 from evsched.api.past import LogPlaces, Past
+from evsched.api.serving import HttpServer, Listen
 from evsched.snapshots.store import SnapshotStore
 from tests.replays.logs import sealed
 
@@ -63,3 +66,61 @@ async def serving_steps(steps, folder):
     await kept(sealed(steps), url)
     async with serving(url, folder) as client:
         yield client
+
+
+@asynccontextmanager
+async def listening(url, folder):
+    """Run a server that listens, in this event loop, and yield its address and what it serves."""
+    served = served_over(url, folder)
+    server = HttpServer(served, Listen("127.0.0.1", 0))
+    running = asyncio.create_task(server.run(lambda: None))
+    while not served.past.tail.ready:
+        await served.past.tail.changed(5)
+    try:
+        yield f"http://{server.listen.shown}", served
+    finally:
+        server.stop()
+        await running
+
+
+class Reader:
+    """A reader of server-sent events, as a browser is one: it comes back and says which event it saw last.
+
+    Attributes:
+        seen: The events, as (seq, type, document).
+    """
+
+    def __init__(self, query=""):
+        self.seen = []
+        self._query = query
+        self._arrived = asyncio.Event()
+
+    @property
+    def last(self):
+        """The seq of the event that was seen last; 0: none was."""
+        return self.seen[-1][0] if self.seen else 0
+
+    async def reached(self, seq):
+        """Return when an event was seen."""
+        while self.last < seq:
+            self._arrived.clear()
+            await asyncio.wait_for(self._arrived.wait(), 20)
+
+    async def read(self, address, until):
+        """Read events until this many were seen, or the stream ends."""
+        headers = {"last-event-id": str(self.last)} if self.seen else {}
+        async with (
+            httpx.AsyncClient(timeout=10) as client,
+            client.stream("GET", f"{address}/v1/events{self._query}", headers=headers) as found,
+        ):
+            assert found.status_code == 200, await found.aread()
+            event = {}
+            async for line in found.aiter_lines():
+                name, _, value = line.partition(": ")
+                event[name] = value
+                if not line and "id" in event:
+                    self.seen.append((int(event["id"]), event["event"], json.loads(event["data"])))
+                    self._arrived.set()
+                    event = {}
+                    if len(self.seen) >= until:
+                        return
