@@ -1,4 +1,9 @@
-"""What a victim and its owner read (reference section 8): the reason, and the message of the conditions Evicted and Preempted."""
+"""What a victim and its owner read (reference section 8).
+
+A reason is a word of Kueue's interface: programs compare it. A message stands in the conditions
+Evicted and Preempted and is for people. Both are Kueue's to the letter, so that what was written
+for Kueue, a dashboard or an alert, reads them unchanged.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +40,12 @@ UNKNOWN = "UNKNOWN"
 
 
 def preempted(ask: Ask, preemptor: Quota, target: Target) -> str:
-    """Return the message to a victim; the id of the job behind a workload is not known to the scheduler."""
+    """Return the message to a victim.
+
+    The id of the job behind a workload is not known to the scheduler and is UNKNOWN, as it is in
+    Kueue where the job's label is missing. The paths are those of the tree of cohorts, from the
+    top.
+    """
     return (
         f"Preempted to accommodate a workload (UID: {ask.uid or UNKNOWN}, JobUID: {UNKNOWN}) due to {DUE_TO[target.reason]}; "
         f"preemptor path: {preemptor.tree_path()}; preemptee path: {target.queue.tree_path()}"

@@ -45,7 +45,7 @@ class FlavorGroup:
     __slots__ = ("flavors", "resources")
 
     def __init__(self, spec: ResourceGroupSpec, types: ResourceTypes) -> None:
-        """Register the types of a resource group."""
+        """Register the types of a resource group, each pair of flavor and resource."""
         self.resources = frozenset(spec.resources)
         self.flavors = tuple(
             (
@@ -129,6 +129,11 @@ class Quota:
         self.borrowers.clear()
 
     def _shift(self, pairs: Pairs, sign: int) -> None:
+        """Add amounts (``sign`` 1) or take them off (-1), here and above.
+
+        What lies within the local quota stays with this node. What is above it counts at the
+        parent, and from there in the same way. The walk up ends where nothing changes.
+        """
         usage, nominal = self.usage, self.nominal
         for index, amount in pairs:
             before = usage.get(index, 0)
@@ -152,6 +157,7 @@ class Quota:
                 node = node.parent
 
     def _borrows(self, index: int, *, borrows: bool) -> None:
+        """Note at the top whether this queue is above its nominal quota."""
         known = self.top.borrowers
         if borrows:
             known.setdefault(index, {})[self] = None
@@ -161,7 +167,11 @@ class Quota:
     # ----------------------------------------------------------------------------- what is possible
 
     def potential(self, index: int) -> int:
-        """Return the most of a type that could ever be used here: nothing is used anywhere, everything is lent."""
+        """Return the most of a type that could ever be used here.
+
+        That is when nothing is used anywhere and everything is lent. A request above it never
+        fits, whatever is preempted. It depends on the manifests alone and is kept.
+        """
         found = self._potential.get(index)
         if found is None:
             quota = self.subtree.get(index, 0)
@@ -267,6 +277,10 @@ def add_queue(state: State, path: str, *, parent: bool, draining: bool) -> Queue
 def _cohort(
     name: str, manifests: dict[str, CohortSpec], root: Queue, queues: dict[str, Queue]
 ) -> Queue:
+    """Return the queue of a cohort, which is made with those above it when it is first named.
+
+    A cohort without an object of its own is a root without quota.
+    """
     path = COHORT_PREFIX + name
     known = queues.get(path)
     if known is not None:
@@ -283,6 +297,11 @@ def _cohort(
 def _add(
     path: str, name: str, above: Queue | None, root: Queue, queues: dict[str, Queue], *, leaf: bool
 ) -> Queue:
+    """Add a queue with its quota to the tree, below ``above`` or at root.
+
+    The order of adding is that of the manifests (``order``). It breaks ties where Kueue's own
+    order is that of names in a map, and so is any.
+    """
     parent = root if above is None else above
     queue = Queue(path, name, parent, leaf=leaf)
     queue.order = len(queues)
@@ -301,6 +320,7 @@ def _set_quotas(
     types: ResourceTypes,
     resource_of: dict[int, str],
 ) -> None:
+    """Enter nominal quotas and limits by type index, in base units."""
     for group in groups:
         for flavor in group.flavors:
             for resource, limits in flavor.quotas.items():
@@ -314,7 +334,11 @@ def _set_quotas(
 
 
 def _sum_up(quota: Quota) -> None:
-    """Fill in subtree and local quotas and heights, from the leaves up."""
+    """Fill in subtree and local quotas and heights, from the leaves up.
+
+    What a child lends is its subtree's quota without its local part. Sums saturate as Kueue's do,
+    so that a tree of unlimited quotas stays unlimited.
+    """
     subtree = dict(quota.nominal)
     heights = [1] if quota.queues else [0]
     for child in (*quota.cohorts, *quota.queues):

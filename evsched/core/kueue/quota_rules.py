@@ -1,4 +1,25 @@
-"""The rules of Kueue manifests: resource groups, quotas and limits, cohorts, preemption, fair sharing."""
+"""The rules of Kueue manifests: quotas and limits, cohorts, preemption, fair sharing.
+
+They are what Kueue's webhooks refuse (reference sections 2 to 6), so that a manifest means here
+what it means there. Beyond that there are bounds on numbers, without which a manifest of some
+kilobytes could make a state of gigabytes:
+
+=========================  ================================================================
+`MAX_GROUPS`               resource groups of one ClusterQueue or Cohort
+`MAX_RESOURCES_IN_GROUP`   resources that one group covers
+`MAX_FLAVORS_IN_GROUP`     flavors of one group
+`MAX_COMBINATIONS`         pairs of flavor and resource in one group
+`MAX_RESOURCES`            resources of one ClusterQueue or Cohort, all groups together
+`MAX_FLAVORS`              flavors of one ClusterQueue or Cohort, all groups together
+`MAX_COHORT_DEPTH`         cohorts above one another
+=========================  ================================================================
+
+The first six are Kueue's own; the depth is ours, as every change of usage walks up the tree.
+
+Two things are told apart. A *problem* refuses the manifests, all of them: they come into force as
+a whole. A *remark* is about a reference to what does not exist; Kueue takes that and waits, so it
+is taken here, and told.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +53,11 @@ _STRATEGIES = (
 
 
 def quota_problems(spec: KueueSpec) -> Iterator[Problem]:
-    """Yield every rule that Kueue manifests break."""
+    """Yield every rule that Kueue manifests break, in the order of the objects.
+
+    Manifests that are too large to be spoken of are refused with one problem and not looked into.
+    Both fair sharing strategies in the wrong order are refused in a file, as Kueue does.
+    """
     too_large = _too_large(spec)
     if too_large is not None:
         yield too_large
@@ -70,7 +95,11 @@ def quota_problems(spec: KueueSpec) -> Iterator[Problem]:
 
 
 def quota_remarks(spec: KueueSpec) -> list[Problem]:
-    """Return references to what does not exist, which Kueue accepts and waits for."""
+    """Return references to what does not exist, which Kueue accepts and waits for.
+
+    A flavor without a ResourceFlavor counts as one without node labels. A LocalQueue without its
+    ClusterQueue takes nothing in.
+    """
     found = []
     flavors = {flavor.name: True for flavor in spec.flavors}
     for kind, holders in (("ClusterQueue", spec.cluster_queues), ("Cohort", spec.cohorts)):
@@ -93,7 +122,12 @@ def quota_remarks(spec: KueueSpec) -> list[Problem]:
 
 
 def resource_types(spec: KueueSpec) -> dict[str, None]:
-    """Return the resource types that the quotas make, each once: ``flavor/resource``."""
+    """Return the resource types that the quotas make, each once: ``flavor/resource``.
+
+    A pair is a type of its own, since the quota of a resource is that of a flavor. The walk ends
+    at one more than there may be, as it is called before anything is known to be of a sensible
+    size.
+    """
     found: dict[str, None] = {}
     holders = [queue.groups for queue in spec.cluster_queues]
     for groups in (*holders, *(cohort.groups for cohort in spec.cohorts)):
@@ -107,7 +141,11 @@ def resource_types(spec: KueueSpec) -> dict[str, None]:
 
 
 def _too_large(spec: KueueSpec) -> Problem | None:
-    """Return why manifests are not even looked into: what is said of them would be longer than they are."""
+    """Return why manifests are not even looked into; None where they may be.
+
+    What is said of a name holds the name. So very long names, and very many pairs, would make
+    messages longer than the manifests are.
+    """
     holders = [(queue.name, queue.groups) for queue in spec.cluster_queues]
     holders += [(cohort.name, cohort.groups) for cohort in spec.cohorts]
     for holder, groups in holders:
@@ -128,7 +166,10 @@ def _too_large(spec: KueueSpec) -> Problem | None:
 
 
 def _names(spec: KueueSpec) -> Iterator[Problem]:
-    """Check that names are names, and that there is one object of each."""
+    """Check that names are names, and that there is one object of each kind and name.
+
+    References are checked for their form alone: what they name may be missing (`quota_remarks`).
+    """
     subjects = [(f"ClusterQueue {queue.name}", queue.name) for queue in spec.cluster_queues]
     subjects += [(f"Cohort {cohort.name}", cohort.name) for cohort in spec.cohorts]
     subjects += [(f"ResourceFlavor {flavor.name}", flavor.name) for flavor in spec.flavors]
@@ -170,7 +211,11 @@ def _shown(subject: str) -> str:
 
 
 def _cluster_queue(subject: str, queue: ClusterQueueSpec) -> Iterator[Problem]:
-    """Check what a ClusterQueue says besides its quotas."""
+    """Check what a ClusterQueue says besides its quotas.
+
+    To borrow while one preempts makes sense only where something may be reclaimed at all. A
+    preference between borrowing and preempting is read only where both go on to the next flavor.
+    """
     if queue.borrow_within_cohort != "Never" and queue.reclaim_within_cohort == "Never":
         yield Problem(
             subject,
@@ -190,7 +235,12 @@ def _cluster_queue(subject: str, queue: ClusterQueueSpec) -> Iterator[Problem]:
 
 
 def _weight(subject: str, weight: int) -> Iterator[Problem]:
-    """Check a fair sharing weight: so small a one that shares cannot be told apart is refused."""
+    """Check a fair sharing weight, in billionths.
+
+    A share is usage divided by weight. With the smallest weight of all, shares of different usage
+    round to the same largest number. Kueue refuses it as well; 0 is allowed and means that the
+    share is never small.
+    """
     if weight == 1:
         yield Problem(
             subject, "fairSharing.weight", f"{subject}: weight is 1n, expected 0 or more than 1n"
@@ -247,7 +297,7 @@ def _groups(
 
 
 def _group_size(subject: str, field: str, group: ResourceGroupSpec) -> Iterator[Problem]:
-    """Check how much one resource group holds."""
+    """Check how much one resource group holds: by each side, and by the product of both."""
     rows, columns = len(group.flavors), len(group.resources)
     for name, number, most in (
         ("coveredResources", columns, MAX_RESOURCES_IN_GROUP),
@@ -271,7 +321,16 @@ def _once(
     names: Iterable[str],
     seen_in_group: tuple[dict[str, int], int],
 ) -> Iterator[Problem]:
-    """Check that a resource or flavor is a name and is in one group only, once."""
+    """Check that a resource or flavor is a name and is in one group only, once.
+
+    Args:
+        subject: Whose group it is.
+        field: Where the names stand, for the problem.
+        kind: ``resource`` or ``flavor``, for the message.
+        names: As listed.
+        seen_in_group: By name the group it was found in, which is added to; and the number of this
+            group.
+    """
     seen, index = seen_in_group
     for name in names:
         if not _RESOURCE.fullmatch(name):
@@ -293,7 +352,10 @@ def _once(
 
 
 def _group_quotas(subject: str, field: str, group: ResourceGroupSpec) -> Iterator[Problem]:
-    """Check that each flavor lists the covered resources in their order."""
+    """Check that each flavor lists the covered resources in their order.
+
+    The order is Kueue's rule. It is what makes one flavor comparable with the next at a glance.
+    """
     for index, flavor in enumerate(group.flavors):
         if tuple(flavor.quotas) != group.resources:
             yield Problem(
@@ -307,7 +369,11 @@ def _group_quotas(subject: str, field: str, group: ResourceGroupSpec) -> Iterato
 def _limits(
     subject: str, field: str, group: ResourceGroupSpec, *, limits_with: str, lending_within: bool
 ) -> Iterator[Problem]:
-    """Check borrowing and lending limits."""
+    """Check borrowing and lending limits.
+
+    Both are about a cohort, so without one there is nothing to limit. A ClusterQueue cannot lend
+    more than it has; a Cohort can, as what is below it brings quota of its own.
+    """
     for index, flavor in enumerate(group.flavors):
         for resource, quota in flavor.quotas.items():
             place = f"{field}.flavors[{index}].resources.{resource}"
@@ -338,7 +404,12 @@ def _limits(
 
 
 def _loops(cohorts: tuple[CohortSpec, ...]) -> Iterator[Problem]:
-    """Check that every cohort leads up to a root; each loop is told once, for its first cohort in manifest order."""
+    """Check that every cohort leads up to a root, at most `MAX_COHORT_DEPTH` above one another.
+
+    Each loop is told once, for the first of its cohorts in manifest order. A cohort that is named
+    and has no object of its own is a root. Depths that are known are not walked again, so the
+    whole costs one pass.
+    """
     parents = {cohort.name: cohort.parent for cohort in cohorts}
     depths: dict[str, int] = {}
     for start in parents:
@@ -361,7 +432,11 @@ def _loops(cohorts: tuple[CohortSpec, ...]) -> Iterator[Problem]:
 
 
 def _sums(spec: KueueSpec) -> Iterator[Problem]:
-    """Check that the quotas of one flavor and resource can be added up."""
+    """Check that the quotas of one flavor and resource can be added up.
+
+    Subtree quotas and usage are sums over any part of a tree. If all quotas together fit into
+    int64, every such sum does. It is told once, where the sum passes the bound.
+    """
     total: dict[tuple[str, str], int] = {}
     holders = [(f"ClusterQueue {queue.name}", queue.groups) for queue in spec.cluster_queues]
     holders += [(f"Cohort {cohort.name}", cohort.groups) for cohort in spec.cohorts]

@@ -1,7 +1,12 @@
-"""Queues that are stopped (``stopPolicy``): on hold they admit nobody, with ``HoldAndDrain`` who is admitted has to go as well.
+"""Queues that are stopped (``stopPolicy``).
 
-A stopped LocalQueue is a matter of the workloads that came through it, a stopped ClusterQueue one
-of all that are in it.
+On ``Hold`` a queue admits nothing; with ``HoldAndDrain`` what is admitted is evicted as well. A
+stopped LocalQueue is a matter of the workloads that came through it, a stopped ClusterQueue one of
+all that are in it.
+
+Draining has no delay and asks for no room, so guarantees, priorities and shares play no part in
+it. Its events are those of a quota enforcement whose target is all that runs. Workloads go in the
+order in which preemption would choose them, so that lists read alike.
 """
 
 from __future__ import annotations
@@ -24,7 +29,10 @@ if TYPE_CHECKING:
 
 
 def held_local_queues(state: State) -> dict[str, None]:
-    """Return the LocalQueues on hold, as ``namespace/name``."""
+    """Return the LocalQueues on hold, as ``namespace/name``; none with another family.
+
+    What waits in one of them is passed over, while others of the same ClusterQueue are served.
+    """
     spec = state.configuration
     if not isinstance(spec, KueueSpec):
         return {}
@@ -36,7 +44,11 @@ def held_local_queues(state: State) -> dict[str, None]:
 
 
 def drain_all(step: Step, cause: int) -> None:
-    """Tell everybody to go who runs in a queue that is to be drained, one decision a queue."""
+    """Evict everything that runs in queues that are to be drained, one decision a queue.
+
+    ClusterQueues come first. What one of them has evicted is leaving, and is not evicted again for
+    its LocalQueue. Called when a configuration came into force.
+    """
     state = step.state
     spec = state.configuration
     if not isinstance(spec, KueueSpec):
@@ -65,7 +77,10 @@ def drain_all(step: Step, cause: int) -> None:
 
 
 def drain_one(step: Step, name: str, cause: int) -> None:
-    """Tell a workload to go that was found running in a queue that is to be drained."""
+    """Evict a workload that was found running in a queue that is to be drained.
+
+    The agent reports what runs in any order; a queue may have been stopped before.
+    """
     state = step.state
     spec, allocation = state.configuration, state.allocations[name]
     quota = quota_in(state.queues[allocation.queue])
@@ -82,6 +97,11 @@ def drain_one(step: Step, name: str, cause: int) -> None:
 
 
 def _tell(step: Step, queue: str, going: Iterable[Allocation], reason: str, cause: int) -> None:
+    """Write the decision to evict these workloads of a queue; without any, nothing is written.
+
+    The target is the sum of what they use, so that the event reads as enforcement of a maximum of
+    0.
+    """
     state = step.state
     chosen = sorted(going, key=entry_of)
     if not chosen:

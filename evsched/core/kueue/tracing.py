@@ -1,6 +1,8 @@
-"""Why workloads are spared and requests do not fit, for explanations: the same rules as the searches, told one by one.
+"""Why workloads are spared and requests do not fit, for explanations.
 
-Only a tracer pays for this; nothing here decides.
+The searches rule most workloads out by whole queues and never look at them. Here the same rules
+are asked for each workload by itself, so that each has an answer. Only a tracer pays for this;
+nothing here decides, and the overlay that is passed in is left as it was.
 """
 
 from __future__ import annotations
@@ -18,7 +20,12 @@ if TYPE_CHECKING:
 
 
 def note_spared(trial: QuotaOverlay, wanted: PreemptionRequest, tracer: Tracer) -> None:
-    """Tell which limit keeps the request out, and of every workload of the tree why it is no candidate, or that it is one."""
+    """Tell which limit keeps a request out, and why each workload is no candidate.
+
+    Reasons are asked from the general to the particular: whether the request could ever fit,
+    whether the workload uses anything contested, whether its queue may be taken from, whether it
+    may itself.
+    """
     for index, amount in wanted.request:
         if amount > trial.available(wanted.queue, index):
             note_limit(trial, wanted.queue, index, amount, wanted.ask.id, tracer)
@@ -41,6 +48,12 @@ def note_spared(trial: QuotaOverlay, wanted: PreemptionRequest, tracer: Tracer) 
 
 
 def _queue_spared(trial: QuotaOverlay, wanted: PreemptionRequest, queue: Quota) -> str | None:
+    """Return why nothing may be reclaimed from a queue of the tree; None where something may.
+
+    Classic preemption takes from queues above their nominal quota, below cohorts that are above
+    theirs; the cohorts that the asker lies in do not count. Fair sharing compares shares instead
+    of cohorts.
+    """
     if wanted.spec.reclaim_within_cohort == "Never":
         return "reclaimWithinCohort-Never"
     if not trial.above(queue, wanted.contested):
@@ -56,6 +69,10 @@ def _queue_spared(trial: QuotaOverlay, wanted: PreemptionRequest, queue: Quota) 
 
 
 def _entry_spared(wanted: PreemptionRequest, queue: Quota, entry: Entry) -> str:
+    """Return why one workload is spared by its priority or its queue's policy, or ``candidate``.
+
+    In the asker's own queue ``withinClusterQueue`` decides, elsewhere ``reclaimWithinCohort``.
+    """
     if queue is wanted.queue:
         if wanted.spec.within_cluster_queue == "Never":
             return "withinClusterQueue-Never"
@@ -71,7 +88,12 @@ def _entry_spared(wanted: PreemptionRequest, queue: Quota, entry: Entry) -> str:
 def note_limit(
     trial: QuotaOverlay, queue: Quota, index: int, amount: int, ask: str, tracer: Tracer
 ) -> None:
-    """Tell at which level of the tree a request for one type does not fit, and by which limit."""
+    """Tell at which level of the tree a request for one type does not fit, and by which limit.
+
+    The walk goes up as borrowing does. What a node keeps for itself because of its lending limit
+    covers a part of the request; only the rest is asked of the cohort above. At the top there is
+    nobody to borrow from, so the quota itself is the limit.
+    """
     node: Quota | None = queue
     resource = queue.resource_of.get(index, "")
     while node is not None:
@@ -105,7 +127,9 @@ def note_share(
     entry: Entry,
     tracer: Tracer,
 ) -> None:
-    """Tell that a workload is spared by the shares of the two sides, as the status would show them; the ask's is counted.
+    """Tell that a workload is spared by the shares of the two sides.
+
+    They are shown as the status of a queue would show them.
 
     Args:
         trial: With the ask in and the victims so far gone.
@@ -113,7 +137,8 @@ def note_share(
         sides: The almost lowest common cohorts, of the ask and of the workload, and the queue of
             the workload.
         entry: The workload.
-        tracer: Hears it.
+        tracer: Hears three shares: the ask's side, the other side, and the other side without the
+            workload.
     """
     ours, theirs, queue = sides
     pairs = wanted.candidates.pairs(entry[4])

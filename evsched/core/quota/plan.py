@@ -33,13 +33,20 @@ if TYPE_CHECKING:
 class QuotaPlan:
     """Victims for one target, before anything is decided.
 
+    It keeps what was taken so far, per queue and type, beside the state, which is only read.
+    Several plans may be made for one state, for explanations.
+
     Attributes:
         queue: The queue that has to come down.
         target: What has to go, by type index, positive.
     """
 
     def __init__(self, state: State, queue: Queue, target: Mapping[int, int]) -> None:
-        """Choose the victims; the state is only read."""
+        """Choose the victims.
+
+        Taking and sparing alternate until neither changes anything. Each round takes at least one
+        further victim, so there are no more rounds than allocations.
+        """
         self.queue = queue
         self.target = dict(target)
         self._state = state
@@ -67,7 +74,16 @@ class QuotaPlan:
     # --------------------------------------------------------------------------------------- taking
 
     def _take(self, queue: Queue, want: Mapping[int, int]) -> dict[int, int]:
-        """Take what is wanted from a queue as far as is lawful; return what goes because of this call, of all types."""
+        """Take what is wanted from a queue as far as is lawful.
+
+        A parent shares it out among its children by what each is above its guarantee. What a child
+        cannot give of a type is offered to the others; it is not asked for that type again in this
+        call. Children whose own enforcement is under way are left alone: their victims have been
+        chosen already.
+
+        Returns:
+            What goes because of this call, by type index, of all types that the victims hold.
+        """
         if queue.leaf:
             return self._take_from_leaf(queue, want)
         gone: dict[int, int] = {}
@@ -100,7 +116,10 @@ class QuotaPlan:
         left: Mapping[int, int],
         exhausted: Mapping[tuple[str, int], None],
     ) -> list[tuple[Queue, dict[int, int]]]:
-        """Share what is left out among the children that can still give something."""
+        """Share what is left out among the children that can still give something.
+
+        Each amount is divided in whole units, with no remainder lost (`shares`).
+        """
         parts: list[dict[int, int]] = [{} for _ in children]
         for index, amount in left.items():
             weights = [
@@ -124,10 +143,12 @@ class QuotaPlan:
         return gone
 
     def _taken_from(self, queue: Queue, index: int) -> int:
+        """Return what the plan takes of a type from a queue and everything below it."""
         taken = self._taken.get(queue.path)
         return 0 if taken is None else taken[index]
 
     def _count(self, leaf: Queue, amounts: Mapping[int, int], sign: int) -> None:
+        """Count (``sign`` 1) or uncount (-1) what is taken from a leaf, along its path."""
         for queue in leaf.lineage:
             taken = self._taken.get(queue.path)
             if taken is None:
@@ -153,9 +174,13 @@ class QuotaPlan:
     # -------------------------------------------------------------------------------------- sparing
 
     def _spare(self) -> bool:
-        """Let everyone stay who is not needed, whoever is worth most first.
+        """Let every victim stay that is not needed, the one that is worth most first.
 
-        Return whether that may have made room for somebody while the target is unmet.
+        Only shapes that fit into the surplus are looked at, and of the victims only those of such
+        shapes: with thousands of equal victims this is what keeps sparing cheap.
+
+        Returns:
+            Whether that may have made room for another victim while the target is unmet.
         """
         surplus = {
             index: self._taken_from(self.queue, index) - amount
@@ -228,6 +253,10 @@ def passed_over(state: State, plan: QuotaPlan) -> list[Passed]:
 
 
 def _code(state: State, plan: QuotaPlan, leaf: Queue, allocation: Allocation) -> tuple[str, str]:
+    """Return why an allocation is not among the victims, and the queue whose rule says so.
+
+    The first reason that holds is the one that is told, from the most lasting to the least.
+    """
     if allocation.eviction_requested or allocation.evicted:
         return "leaving", allocation.quota_of
     if allocation.required_node is not None:

@@ -63,7 +63,10 @@ class _Miss(NamedTuple):
 
 
 def refuse(state: State, proposed: v.AnyInput) -> Rejection | None:
-    """Return why no queue takes this in; None when one does."""
+    """Return why no queue takes an input in; None when one does.
+
+    Only applications are placed. Tasks go where their application is.
+    """
     if isinstance(proposed, v.ApplicationSubmitted):
         found = find(state, proposed)
         return found if isinstance(found, Rejection) else None
@@ -93,7 +96,11 @@ def place(step: Step, event: v.ApplicationSubmitted) -> None:
 
 
 def find(state: State, application: v.ApplicationSubmitted) -> Placement | Rejection:
-    """Return where an application goes, or why nowhere; the state is only read."""
+    """Return where an application goes, or why nowhere; the state is only read.
+
+    Without rules the application's own queue is the only choice, and the reason is that queue's.
+    With rules the refusal names each of them with its reason, in their order.
+    """
     spec = state.configuration
     subject = f"application {application.application}"
     rules = spec.placement_rules if isinstance(spec, YunikornSpec) else ()
@@ -116,7 +123,13 @@ def find(state: State, application: v.ApplicationSubmitted) -> Placement | Rejec
 def _resolve(
     state: State, rule: PlacementRuleSpec, application: v.ApplicationSubmitted
 ) -> str | _Miss:
-    """Return the path that a rule finds, in lower case; the queue exists or may be created by the rule."""
+    """Return the path that a rule finds, in lower case.
+
+    The queue exists, or the rule may create it.
+
+    A parent rule is resolved in the same way and has to lead to a parent. Names of users are never
+    taken for a path, or a user named ``root.x`` could choose a queue.
+    """
     if rule.filter is not None and not passes(rule.filter, application.user, application.groups):
         return _Miss("conflict", f"its filter does not let user {application.user} pass")
     name = _name(state, rule, application)
@@ -154,7 +167,7 @@ def _has_rules(state: State) -> bool:
 def _name(
     state: State, rule: PlacementRuleSpec, application: v.ApplicationSubmitted
 ) -> str | _Miss:
-    """Return the name that a rule looks at."""
+    """Return the name that a rule looks at; a miss where the application does not bring it."""
     match rule.name:
         case "fixed":
             return rule.value
@@ -190,14 +203,22 @@ def passes(filter_: FilterSpec, user: str, groups: Iterable[str]) -> bool:
 
 
 def _matches(entries: tuple[str, ...], name: str) -> bool:
-    """Tell whether entries of a filter name somebody; the configuration's rules bound what a pattern may cost."""
+    """Tell whether entries of a filter name a user or group.
+
+    The rules of the configuration bound what a pattern may cost
+    (`placement_rules.pattern_problem`).
+    """
     if is_pattern(entries):
         return re.search(entries[0], name) is not None
     return name in entries
 
 
 def _cannot_take(state: State, path: str, application: v.ApplicationSubmitted) -> _Miss | None:
-    """Return why the queue that a rule found cannot take an application in; None when it can."""
+    """Return why the queue that a rule found cannot take an application in; None when it can.
+
+    A queue that is to be created is judged by the nearest one above that exists: it must not be a
+    leaf, and its access list decides, as the new queue will have none.
+    """
     queue = state.queues.get(path)
     missing: list[str] = []
     while queue is None:

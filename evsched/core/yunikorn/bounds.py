@@ -33,10 +33,13 @@ Similar = tuple[str, int, tuple[int, ...]]
 
 
 class Eligible:
-    """Who may be a victim taken alone.
+    """Which allocations may be victims taken alone, by the laws that look at one victim at a time.
+
+    A *place* is the number of an allocation in the columns, a *page* that of a node.
 
     Attributes:
-        marks: By place.
+        index: The columns.
+        marks: By place: it may.
     """
 
     def __init__(self, index: VictimIndex, marks: Bools) -> None:
@@ -47,6 +50,7 @@ class Eligible:
         self._given: dict[tuple[int, int], Longs] = {}
 
     def _at(self, level: int) -> tuple[Bools, int]:
+        """Return which may be taken at a level and how many these are; worked out once."""
         found = self._allowed.get(level)
         if found is None:
             allowed = (
@@ -92,16 +96,20 @@ class Outlook:
         self.lacking: list[Longs] = [amount - index.space[kind] for kind, amount in asker.pairs]
 
     def add_room(self, node: str) -> None:
-        """Give the ask the room that is reserved for itself."""
+        """Give the ask the room that is reserved for itself.
+
+        The columns count every reservation as used, as they serve all asks.
+        """
         page = self.index.page_of(node)
         if page is not None:
             for (_, amount), lacking in zip(self.asker.pairs, self.lacking, strict=True):
                 lacking[page] -= amount
 
     def fits(self) -> int | None:
-        """Return a page on which the ask needs no victim, one with free room if possible; None when it needs some everywhere.
+        """Return a page on which the ask needs no victim; None when it needs some everywhere.
 
-        There is room, or there will be when those who were told are gone.
+        There is room on it, or there will be when those that are being evicted are gone. One with
+        free room is preferred.
         """
         if self.shortages:
             return None
@@ -124,7 +132,7 @@ class Outlook:
         return self.state.nodes[self.index.names[page]].fits(asker.pairs, asker.ask)
 
     def eligible(self, known: dict[Similar, Eligible]) -> Eligible:
-        """Return who may be a victim taken alone.
+        """Return which allocations may be victims taken alone.
 
         Args:
             known: What was found for similar asks since anything changed; it is added to.
@@ -136,7 +144,13 @@ class Outlook:
         return found
 
     def _marks(self) -> Bools:
-        """Return which places hold somebody who may be a victim taken alone."""
+        """Return which places hold an allocation that may be a victim taken alone.
+
+        The laws are asked once a leaf, not once an allocation: each leaf has a highest priority
+        that may be preempted in it (laws 3, 5, 6 and 7), and for each type the most that a single
+        victim may hold before a guarantee on its path is broken (law 2). The rest is comparison of
+        columns.
+        """
         index, state, asker = self.index, self.state, self.asker
         highest = np.full(len(index.leaves), laws.NOBODY, np.int64)
         room: dict[int, Longs] = {}
@@ -185,7 +199,13 @@ class Outlook:
         return pages
 
     def bounds(self, allowed: Bools, pages: Longs, level: int) -> list[Longs]:
-        """Return, component by component of `Cost.between_nodes`, what a plan costs at least, by page; of those pages alone."""
+        """Return what a plan costs at least, for the pages given; one column a component.
+
+        The components are those of `Cost.between_nodes`, in its order. Each is a bound by itself:
+        the fewest victims, the cheapest so many by priority, the youngest so many, the least
+        waste. No plan has all of these at once, as a rule, but none is below any of them in the
+        order that counts.
+        """
         index, cost = self.index, self.index.cost
         good = np.zeros(len(index.names), np.bool_)
         good[pages] = True
@@ -209,10 +229,11 @@ class Outlook:
         ]
 
     def _fewest(self, allowed: Bools, counts: Longs) -> tuple[Longs, Bools]:
-        """Return a number of victims below which no plan is possible, by page and at least 1, and who can be one of so many.
+        """Return how many victims any plan has at least, and which can be one of so few.
 
-        The largest together must cover all that is lacking, so one of them must cover what the
-        largest others leave.
+        The number is by page and at least 1. The largest victims together must cover all that is
+        lacking, so one of that many must cover what the others, even the largest, leave: whoever
+        holds less is not *able*.
         """
         index = self.index
         fewest = np.ones(len(index.names), np.int64)
@@ -308,19 +329,29 @@ class _Packed:
         return totals
 
     def first(self, column: NDArray[Any], count: Longs) -> Longs:
-        """Return the sum of a column over the first ``count`` places, by page."""
+        """Return the sum of a column over the first ``count`` places, by page.
+
+        It is the difference of two running totals, so its cost does not depend on how many places
+        there are.
+        """
         totals = self._totals(column)
         sums: Longs = totals[self.starts + np.minimum(count, self.counts)] - totals[self.starts]
         return sums
 
     def until(self, column: NDArray[Any], amount: Longs) -> Longs:
-        """Return how many of the first places it takes until a column that is not negative adds up to an amount, by page."""
+        """Return how many of the first places add up to an amount, by page.
+
+        The column is not negative, so running totals ascend and can be searched.
+        """
         totals = self._totals(column)
         number: Longs = np.searchsorted(totals, totals[self.starts] + amount) - self.starts
         return number
 
     def least(self, values: Longs) -> Longs:
-        """Return the least of some values, one a place in the order of ``places``, by page; where there are none, the most."""
+        """Return the least of some values, by page; without a place, the most there is.
+
+        ``values`` has one value a place, in the order of ``places``.
+        """
         found = np.full(len(self.counts), laws.ANYBODY, np.int64)
         there = self.counts.nonzero()[0]
         if len(there):
@@ -329,7 +360,10 @@ class _Packed:
 
 
 def by_bound(bounds: list[Longs], pages: Longs) -> Iterator[int]:
-    """Yield pages by their bounds, then by name; the first without sorting the rest, as it often is the last one needed."""
+    """Yield pages by their bounds, then by name.
+
+    The first is found without sorting the rest, as it often is the only one needed.
+    """
     least = pages
     for column in bounds:
         values = column[least]

@@ -38,7 +38,11 @@ _Prepared = tuple["quota.Before", "list[Queue]"]
 
 
 class YunikornFamily:
-    """The policies of queues.yaml (protocol `evsched.core.family.Family`)."""
+    """The policies of queues.yaml (protocol `evsched.core.family.Family`).
+
+    It holds no state: everything it decides from lies in the state and its index. Each method
+    hands on to the module that has the rule, so this is the table of contents of the folder.
+    """
 
     by_quota = False
 
@@ -98,12 +102,19 @@ class YunikornFamily:
         return event
 
     def prepare(self, state: State, event: v.AnyInput) -> _Prepared:
-        """Keep the maxima and delays that a new configuration replaces, and the queues that an exit may leave empty."""
+        """Keep what an input is about to replace: maxima, delays, queues it may empty.
+
+        Afterwards the tree is the new one, and what ended says no longer where it was.
+        """
         rules = quota.before(state) if isinstance(event, v.ConfigurationApplied) else {}
         return rules, empty_queues.leaves_that_may_go(state, event)
 
     def follow(self, step: Step, event: v.AnyInput, prepared: _Prepared | None) -> None:
-        """Place an application; start and cancel quota timers, end pauses; remove queues that are empty now and were to go."""
+        """Emit what an accepted input leads to.
+
+        An application is placed. A configuration starts and cancels quota timers and ends pauses.
+        Queues that are empty now, and were to go, are removed.
+        """
         # Before the first queues.yaml, or after another format, nothing was in force.
         rules, leaving = prepared if prepared is not None else ({}, [])
         if isinstance(event, v.ApplicationSubmitted):
@@ -126,7 +137,11 @@ class YunikornFamily:
         return index_of(state).agenda.next_cycle(spec.pace.interval_ms)
 
     def cycle(self, step: Step) -> None:
-        """Run a preemption cycle; it begins with what allocation can do, so that nobody is preempted for want of a try."""
+        """Run a preemption cycle.
+
+        It begins with what allocation can do, so that nothing is evicted for an ask that fits by
+        now.
+        """
         allocation.allocate(step)
         preemption.cycle(step)
 
@@ -142,6 +157,10 @@ class YunikornFamily:
             quota.enforce(step, timer, miss_percent=spec.quota_miss_percent)
 
     def allocate(self, step: Step) -> None:
-        """Bind what fits, and pause applications that have too much that does not."""
+        """Bind what fits, and pause applications that have too much that does not.
+
+        Nominations are reviewed first: room that an eviction was to make, and that will not come,
+        must not be kept.
+        """
         nomination.review(step)
         pauses.allocate(step)

@@ -18,7 +18,11 @@ from evsched.core.yunikorn.maxima import shortages
 
 
 def note(state: State, ask: Ask, tracer: Tracer) -> None:
-    """Tell a tracer about every queue, allocation and node that is considered for an ask."""
+    """Tell a tracer about every queue, allocation and node that is considered for an ask.
+
+    It costs a pass over all nodes and allocations, so it is done for asks alone that somebody
+    asked about. What is found is what the search would find: the laws are the same functions.
+    """
     asker = Asker(state, ask)
     names = state.types.names
     for short in shortages(asker.leaf, asker.pairs):
@@ -45,7 +49,12 @@ def note(state: State, ask: Ask, tracer: Tracer) -> None:
 
 
 def _note_node(state: State, asker: Asker, ask: Ask, node: Node, tracer: Tracer) -> None:
-    """Tell about one node and what runs there."""
+    """Tell about one node and what runs there.
+
+    The room is counted up as if every eligible allocation left. A node that is short even then can
+    never be part of a plan; one that is not, is a candidate, which the laws of several victims
+    together may still rule out.
+    """
     if not node.schedulable:
         tracer.note(node.name, "unschedulable", ask=ask.id)
         return
@@ -71,7 +80,11 @@ def _note_node(state: State, asker: Asker, ask: Ask, node: Node, tracer: Tracer)
 
 
 def _required_objection(state: State, asker: Asker, allocation: Allocation) -> str | None:
-    """Return why an allocation on a required node is spared: only what holds for asks that may run there alone."""
+    """Return why an allocation on a required node is spared; None where it is not.
+
+    Only what holds for asks that may run there alone: neither guarantees nor fences protect from
+    them (seed preemption_design, "Preemption Logic").
+    """
     if allocation.eviction_requested:
         return "leaving"
     if not laws.not_bound_to_node(allocation):

@@ -74,6 +74,16 @@ def cheapest(
 
 
 class _Search:
+    """One search while it runs; it is depth-first, and undoes each step on its way back.
+
+    Attributes:
+        needs, slacks: What is still lacking, and what may still be taken, with the chosen gone.
+        banned: Kinds of which a cheaper candidate was passed over on the way here.
+        tops: For each place, what the largest candidates from there on cover together.
+        prefix: Weight of the first so many candidates.
+        expanded: How many candidates were looked at.
+    """
+
     __slots__ = (
         "banned", "best", "best_weight", "budget", "candidates", "chosen", "expanded", "most", "needs", "prefix", "slacks",
         "tops",
@@ -104,6 +114,12 @@ class _Search:
             self.prefix.append(self.prefix[-1] + candidate.weight)
 
     def run(self) -> SearchResult:
+        """Return the cheapest plan, or within the budget the best that was found.
+
+        Without any when the budget ends, some plan is made greedily: an ask that has a plan should
+        not go without one because there are many. It is made minimal, but need not be the
+        cheapest.
+        """
         self._extend(0, 0)
         plan, cut = self.best, self.expanded >= self.budget
         if cut:
@@ -112,7 +128,11 @@ class _Search:
         return SearchResult(plan, self.expanded, cut)
 
     def _largest_first(self) -> tuple[Candidate, ...] | None:
-        """Return some plan, for want of the cheapest: whatever covers most of what is still lacking, one after the other."""
+        """Return some plan: whatever covers most of what is still lacking, one after the other.
+
+        Shares of different needs are added in 2**-64ths, in integers. A plan that is dead-ended by
+        a guarantee is no plan, and None is returned; it may exist all the same.
+        """
         left = list(self.candidates)
         needs, slacks = self.needs.copy(), self.slacks.copy()
         plan: list[Candidate] = []
@@ -139,7 +159,12 @@ class _Search:
         return tuple(sorted(plan, key=lambda candidate: candidate.weight))
 
     def _more_needed(self, start: int) -> int | None:
-        """Return the least number of further victims from ``start`` on; None when all of them are too few."""
+        """Return the least number of further victims; None when all are too few.
+
+        Those from ``start`` on are left.
+
+        It is the largest number over the needs, each by the largest amounts that are left for it.
+        """
         more = 0
         tops = self.tops[start]
         for need, lacking in enumerate(self.needs):
@@ -182,6 +207,7 @@ class _Search:
             del banned[kind]
 
     def _take(self, candidate: Candidate, sign: int) -> None:
+        """Take a candidate into the plan (``sign`` 1) or out of it again (-1)."""
         for need, amount in candidate.covers:
             self.needs[need] -= sign * amount
         for slack, amount in candidate.takes:
@@ -192,12 +218,17 @@ class _Search:
             self.chosen.pop()
 
     def _keep(self, weight: int) -> None:
+        """Keep the plan that was reached if it is cheaper than the best so far."""
         if self.best_weight is None or weight < self.best_weight:
             self.best, self.best_weight = tuple(self.chosen), weight
 
 
 def _tops(candidates: Sequence[Candidate], needs: int, most: int) -> list[list[list[int]]]:
-    """Return, for each place from which candidates are left and each need, what the 1, 2, … largest of them cover together."""
+    """Return what the largest candidates cover together, for each place and each need.
+
+    ``result[i][n]`` lists what the 1, 2, … largest amounts for need ``n`` among the candidates
+    from ``i`` on add up to. Rows that do not change are shared.
+    """
     largest: list[list[int]] = [[] for _ in range(needs)]
     row: list[list[int]] = [[] for _ in range(needs)]
     rows = [row]
@@ -215,7 +246,10 @@ def _tops(candidates: Sequence[Candidate], needs: int, most: int) -> list[list[l
 
 
 def _without_superfluous(plan: Sequence[Candidate], needs: Sequence[int]) -> tuple[Candidate, ...]:
-    """Return a plan without the victims that it can do without, the dearest left out first; the cheapest plan has none."""
+    """Return a plan without the victims that it can do without, the dearest left out first.
+
+    The cheapest plan has none; one that was cut short may.
+    """
     given = [0] * len(needs)
     for candidate in plan:
         for need, amount in candidate.covers:

@@ -74,6 +74,9 @@ def resolve(
         leaf: Whether the queue holds applications.
         quota_delay_ms: ``resources: quota.preemption.delay`` of the queue itself, which wins over
             the property of that name and is not handed down; None when absent.
+
+    A value that is not understood never fails here: YuniKorn logs a warning and uses the default,
+    and so does this. `warnings` is what tells the administrator.
     """
     effective = {**(parent.inherited if parent is not None else {}), **properties}
     policy = _policy(effective.get(PREEMPTION_POLICY, ""))
@@ -100,7 +103,11 @@ def resolve(
 
 
 def warnings(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what an administrator should know about a queue's own properties, sorted by key, each naming the key first."""
+    """Return what an administrator should know about a queue's own properties.
+
+    Sorted by key, each naming the key first. A key without a meaning is worth a warning, too: most
+    are misspelt.
+    """
     found = []
     for key in sorted(properties):
         check = _CHECKS.get(key)
@@ -113,7 +120,11 @@ def warnings(properties: Mapping[str, str]) -> tuple[str, ...]:
 def _handed_down(
     effective: Mapping[str, str], policy: PreemptionPolicy, *, sort_priority: bool
 ) -> dict[str, str]:
-    """Return what queues below take over, in a fixed order of keys."""
+    """Return what queues below take over, in a fixed order of keys.
+
+    Values travel as they were written, also those that are not understood: they hide what is
+    further up.
+    """
     inherited = {
         key: effective[key]
         for key in (SORT_POLICY, QUOTA_DELAY, BACKOFF, BACKOFF_DELAY)
@@ -149,7 +160,10 @@ def _sort_policy(text: str) -> SortPolicy:
 
 
 def _positive_ms(text: str, default: int) -> int:
-    """Return a Go duration in milliseconds, or the default when it is absent, unparsable or not positive."""
+    """Return a Go duration in milliseconds.
+
+    Where it is absent, cannot be read, or is not positive, it is the default.
+    """
     try:
         ms = parse_duration_ms(text) if text else 0
     except DurationError:
@@ -166,13 +180,19 @@ def _int32(text: str) -> int | None:
 
 
 def _count(text: str) -> int | None:
-    """Return a number as Go's ``strconv.ParseUint(s, 10, 64)`` reads it; None where that fails."""
+    """Return a number as Go's ``strconv.ParseUint(s, 10, 64)`` reads it; None where that fails.
+
+    A sign, a space or an underscore makes it fail, as it does there.
+    """
     number = int(text) if _UINT.fullmatch(text) else None
     return number if number is not None and number < 2**64 else None
 
 
 def _check_word(*words: str) -> Callable[[str], str]:
-    """Return a check that a value is one of some words in any case; the first of them is the default."""
+    """Return a check that a value is one of some words in any case.
+
+    The first of them is the default, which the message names.
+    """
 
     def check(text: str) -> str:
         return (
@@ -185,7 +205,11 @@ def _check_word(*words: str) -> Callable[[str], str]:
 
 
 def _check_duration(default_ms: int) -> Callable[[str], str]:
-    """Return a check that a value is a positive duration."""
+    """Return a check that a value is a positive duration.
+
+    ``default_ms`` is what is used otherwise, and is allowed as it is: a delay of 0 where 0 is the
+    default.
+    """
     default = format_duration(default_ms)
 
     def check(text: str) -> str:
@@ -203,7 +227,11 @@ def _check_duration(default_ms: int) -> Callable[[str], str]:
 
 
 def _check_offset(text: str) -> str:
-    """Return what is wrong with a priority offset."""
+    """Return what is wrong with a priority offset; empty when nothing is.
+
+    Priorities are held within int32. A very large offset lifts tasks above the classes of the
+    cluster's own components, which is never what was meant.
+    """
     offset = _int32(text)
     if offset is None:
         return (
