@@ -33,7 +33,6 @@ import numpy as np
 
 from events.chain import START, Head
 from events.streams import private_files
-from evsched.snapshots.names import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,11 +97,9 @@ class Gathering:
         """How many events its whole stretches have."""
         return self.covered.head.next_seq - self.begun.head.next_seq
 
-    def take(self, step: RecordedStep) -> None:
-        """Take the next step of the log."""
-        names = self._names
-        for event in step.events:
-            names.update(names_of(event))
+    def take(self, step: RecordedStep, names: set[str]) -> None:
+        """Take the next step of the log, and the names in its events (`evsched.snapshots.names`)."""
+        self._names |= names
         if step.head.next_seq >= self._next:
             self._end(step.head)
 

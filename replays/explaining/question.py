@@ -14,7 +14,6 @@ from replays.explaining.mentions import DECISIONS, Mention
 from replays.explaining.subject_history import SubjectHistory
 from replays.history.finding import find
 from replays.history.moments import END, Moment
-from replays.history.steps import copy
 from replays.wording import gone, unknown
 
 if TYPE_CHECKING:
@@ -67,12 +66,16 @@ async def explain(
         return found
 
     told = await find(history, search)
-    found = _explained(await history.at(moment), question.subject, told.mentions)
     concerned = [one.seq for one in told.mentions if one.code in DECISIONS]
-    decisions = await _decisions(history, concerned)
-    around = await _decisions(history, told.spared_in) if found.status == "runs" else []
-    spared = [one for decision in around if (one := spared_in(decision, question.subject))]
-    return ExplainAnswer(explanation=found, decisions=decisions, spared=spared)
+    decided, behind = await _decisions(history, sorted({*concerned, *told.spared_in}))
+    engine, _ = await history.before_step(moment, behind)
+    found = _explained(engine, question.subject, told.mentions)
+    around = told.spared_in if found.status == "runs" else []
+    return ExplainAnswer(
+        explanation=found,
+        decisions=[decided[seq] for seq in concerned if seq in decided],
+        spared=[one for seq in around if (one := spared_in(decided[seq], question.subject))],
+    )
 
 
 def _explained(engine: Engine, subject: str, mentions: list[Mention]) -> Explanation:
@@ -91,16 +94,27 @@ def _explained(engine: Engine, subject: str, mentions: list[Mention]) -> Explana
     )
 
 
-async def _decisions(history: History, wanted: Sequence[int]) -> list[Decision]:
-    """Decide again the preemptions with these seqs, in their order."""
-    found: list[Decision] = []
+async def _decisions(
+    history: History, wanted: Sequence[int]
+) -> tuple[dict[int, Decision], tuple[Engine, ChainReader] | None]:
+    """Decide again the preemptions with these seqs, in ascending order.
+
+    Beside them comes the state behind the last one, to go on from; None where there is none that
+    is the one of the log.
+    """
+    found: dict[int, Decision] = {}
     behind: tuple[Engine, ChainReader] | None = None
     for seq in wanted:
-        engine, reader = behind = await history.boundary(Moment(seq=seq - 1), behind)
-        async with aclosing(history.steps(ChainReader(reader.head))) as steps:  # type: ignore[type-var]
+        if behind is not None and behind[0].state.seq >= seq:
+            behind = None  # two decisions of one step
+        engine, reader = await history.boundary(Moment(seq=seq - 1), behind)
+        async with aclosing(history.steps(reader)) as steps:  # type: ignore[type-var]
             step = await anext(steps, None)
-        world = engine if seq == wanted[-1] else copy(engine)
-        decision = None if step is None else explain_decision(world, step, seq)
-        if decision is not None:
-            found.append(decision)
-    return found
+        decision = None if step is None else explain_decision(engine, step, seq)
+        behind = None
+        if step is not None and decision is not None:
+            found[seq] = decision
+            if decision.identical:
+                # What was decided again is what the log holds, so this is the state behind it.
+                behind = engine, ChainReader(step.head)
+    return found, behind

@@ -55,9 +55,10 @@ class SubjectHistory:
         late: list[int] = []
         if not finder.reaches(self._until):
             async with aclosing(finder.rest()) as steps:  # type: ignore[type-var]
-                async for step in steps:
-                    late = [*late, *self._spared(step)][-DECISIONS_SHOWN:]
-                    if not self._take(step):
+                async for step, names in steps:
+                    if DECIDED in names:
+                        late = [*late, *self._spared(step)][-DECISIONS_SHOWN:]
+                    if not self._take(step, names):
                         break
                     if progress is not None:
                         progress(step)
@@ -119,12 +120,18 @@ class SubjectHistory:
 
     # --------------------------------------------------------------------------------------- a step
 
-    def _take(self, step: RecordedStep) -> bool:
-        """Take a step; return whether later ones may belong to the moment, too."""
+    def _take(self, step: RecordedStep, known: set[str] | None = None) -> bool:
+        """Take a step; return whether later ones may belong to the moment, too.
+
+        Args:
+            step: The next one of those that are taken.
+            known: The names in all of its events; None: look at each event.
+        """
         if self._is_late(step):
             return False
         until = self._until.seq
-        for event in step.events:
+        concerns = known is None or self._subject in known or self._application in known
+        for event in step.events if concerns else ():
             if until is not None and event.seq > until:
                 return False
             names = names_of(event)

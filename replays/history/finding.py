@@ -16,7 +16,7 @@ from events.chain import ChainReader
 from events.errors import PositionLost
 from events.streams.reading import resume
 from events.vocabulary import ConfigurationApplied
-from evsched.snapshots.names import CONFIGURED
+from evsched.snapshots.names import CONFIGURED, names_of
 from evsched.snapshots.subjects import NOTHING, SEGMENT_EVENTS, Gathering, IndexDamaged
 from replays.history.moments import Moment
 
@@ -88,16 +88,17 @@ class Finder:
                 if step.head.next_seq >= behind.next_seq:
                     return
 
-    async def rest(self) -> AsyncIterator[RecordedStep]:
-        """Yield the steps that are not covered, and lengthen the index by them."""
+    async def rest(self) -> AsyncIterator[tuple[RecordedStep, set[str]]]:
+        """Yield the steps that are not covered, each with the names in it, and lengthen the index by them."""
         index = self._history.subjects
         gathering = Gathering(self.covered)
         async with aclosing(self._history.steps(ChainReader(self.covered.head))) as steps:  # type: ignore[type-var]
             async for step in steps:
-                yield step
+                names = {name for event in step.events for name in names_of(event)}
+                yield step, names
                 if index is None:
                     continue
-                gathering.take(step)
+                gathering.take(step, names)
                 if gathering.events < SEGMENT_EVENTS:
                     continue
                 try:
@@ -148,8 +149,8 @@ async def last_configuration(history: History) -> Moment:
         for stretch in finder.stretches(CONFIGURED)[-1:]:
             async for step in finder.steps(stretch):
                 seq = _before_configuration(step, seq)
-        async for step in finder.rest():
-            seq = _before_configuration(step, seq)
+        async for step, names in finder.rest():
+            seq = _before_configuration(step, seq) if CONFIGURED in names else seq
         return Moment(seq=seq)
 
     return await find(history, search)

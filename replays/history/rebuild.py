@@ -6,7 +6,7 @@ from the beginning. Every digest that the log carries is compared with the state
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING
 
 from events.chain import ChainReader, RecordedStep
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from events.streams.protocols import EventLog
     from evsched.snapshots.store import SnapshotStore
     from evsched.snapshots.subjects import SubjectIndex
+
+
+NEAR = 20_000
+"""Over so many events tallies and indices are kept rather than made anew: that costs as much at 50,000 allocations."""
 
 
 def apply_step(engine: Engine, step: RecordedStep, until_seq: int | None = None) -> None:
@@ -50,6 +54,13 @@ def _is_later(step: RecordedStep, seq: int | None, time: int | None) -> bool:
     return (time is not None and step.time > time) or (
         seq is not None and step.head.next_seq - 1 > seq
     )
+
+
+def _counting(engine: Engine, until_seq: int | None) -> AbstractContextManager[None]:
+    """Return the block in which to go on to a ``seq``: with tallies, where they are there and it is near."""
+    state = engine.state
+    near = until_seq is not None and until_seq - state.seq <= NEAR
+    return nullcontext() if state.counting and state.seq and near else uncounted(state)
 
 
 class History:
@@ -164,7 +175,7 @@ class History:
         seq, time = await self._bounds(moment)
         engine, reader = await self._nearest(seq, time, behind)
         head, ignored = reader.head, reader.ignored
-        with uncounted(engine.state):
+        with _counting(engine, seq):
             if seq == reader.head.next_seq - 1:
                 return engine, reader
             async for step in self.steps(reader):
@@ -201,11 +212,16 @@ class History:
         found = await self.absolute(moment)
         return found.seq, found.time
 
-    async def before_step(self, moment: Moment) -> tuple[Engine, ChainReader]:
-        """Return the state at a moment and the reader that stands behind the last step that was applied to it."""
+    async def before_step(
+        self, moment: Moment, behind: tuple[Engine, ChainReader] | None = None
+    ) -> tuple[Engine, ChainReader]:
+        """Return the state at a moment and the reader that stands behind the last step that was applied to it.
+
+        ``behind`` is as of `boundary`.
+        """
         seq, time = await self._bounds(moment)
-        engine, reader = await self.start(seq, time)
-        with uncounted(engine.state):
+        engine, reader = await self._nearest(seq, time, behind)
+        with _counting(engine, seq):
             if seq == reader.head.next_seq - 1:
                 return engine, reader
             async for step in self.steps(reader):
