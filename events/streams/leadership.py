@@ -22,7 +22,7 @@ from typing import Self
 import msgspec
 
 from events.chain import ChainReader, Head, RecordedStep, Sealed, cut_into_frames, fence
-from events.errors import LeadershipLost, LogDamaged, PositionLost
+from events.errors import LeadershipLost, LogDamaged, PositionLost, StepUnprovable
 from events.frame import frame_hash
 from events.streams.protocols import EventLog, Heartbeat
 from events.streams.reading import accept_all, read_steps, record_at
@@ -160,9 +160,9 @@ class Leadership:
     ) -> RecordedStep:
         """Write one step; when this returns, it is in the log for good and counts.
 
-        One call at a time. Whatever it raises, a cancellation included, ends the leadership, and
-        with it the use of the reader given to `acquire` and of a state that has taken the step
-        already: build both again from the log.
+        One call at a time. Whatever it raises, a cancellation included, ends the leadership (but
+        StepUnprovable), and with it the use of the reader given to `acquire` and of a state that has
+        taken the step already: build both again from the log.
 
         Args:
             events: With their ``seq``, beginning at ``head.next_seq``; may be empty (the step then
@@ -175,7 +175,8 @@ class Leadership:
             LeadershipLost: Another leader's term is in force; nothing of this step counts.
             OutcomeUnknown: It may be in the log.
             StreamError: Any other one: it is definitely not in the log as a whole step.
-            StepUnprovable: No reader could read the step; nothing was written.
+            StepUnprovable: No reader could read the step; nothing was written, and the term goes on
+                with a state that has not taken it.
             ValueError: The step does not follow the one before; nothing was written.
         """
         if self._over or self._busy:
@@ -187,6 +188,8 @@ class Leadership:
                 self._reader.head, events, time=time, decided=decided, inbox_next=inbox_next
             ):
                 step = await self._write(sealed)
+        except StepUnprovable:
+            raise  # all frames are made before the first is written
         except BaseException:
             self._over = True
             raise

@@ -1,7 +1,8 @@
 """What a leader does about a step that raised: the one that is at fault pays, not the cluster.
 
 The term ends, as after any failure, and with it the use of the state. What was learned stays with
-the member and serves its next term, which begins at once:
+the member and serves its next term, which begins at once and keeps a state to go back to
+(`evsched.service.savepoint`): a step that raises in it costs no further term.
 
 1. A proposal at which the engine raised is answered by InputRejected with the code
    ``internal-error``.
@@ -92,6 +93,11 @@ class Containment:
         self._refused: dict[int, Proposal] = {}
         self._suspended = 0
         self._off: set[str] = set()
+
+    @property
+    def wary(self) -> bool:
+        """Whether a step raised not long ago, so that the next one may."""
+        return self.alone or self.hold or self.remedy is not None or bool(self._refused)
 
     def admit(self, proposals: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
         """Return the proposals as they are to be taken: those that the engine failed at as refused."""

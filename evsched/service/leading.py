@@ -13,6 +13,7 @@ does wait, so nothing else touches the state while the thread has it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
@@ -34,10 +35,11 @@ from events.vocabulary import AnyEvent, Proposal, RulesAdopted
 from evsched.core.faults import StepFailed
 from evsched.core.rules import FIRST
 from evsched.service.companions import Companions, judged, nobody
-from evsched.service.containment import Containment, Remedy, unwritable
+from evsched.service.containment import Contained, Containment, Remedy, Uncontained, unwritable
 from evsched.service.environment import Clock, RecordTime
 from evsched.service.process_identity import own_name
 from evsched.service.rebuilding import Replica, Snapshots
+from evsched.service.savepoint import Savepoint
 
 LONG_STEP_S = 0.1
 """A step that takes longer is a reason to take fewer proposals at a time: while it is decided nobody gets an answer."""
@@ -77,6 +79,10 @@ class Pace(Struct, frozen=True, kw_only=True):
     rules: int = FIRST
 
 
+async def _say_nothing(failure: Contained) -> None:
+    """Take no note of a failure."""
+
+
 class LeaderTerm:
     """The time in which this process leads.
 
@@ -86,6 +92,7 @@ class LeaderTerm:
             use then once the term is over.
         steps: How many were written.
         others: Tells which processes could lead, and what rules they know.
+        contained: Called when a step raised and the term goes on, with the state before that step.
     """
 
     def __init__(
@@ -100,6 +107,8 @@ class LeaderTerm:
         """Begin with a fence that is in the log, the state behind it, and what earlier terms have learned from faults."""
         self._containment = containment
         self.others: Companions = nobody
+        self.contained: Callable[[Contained], Awaitable[None]] = _say_nothing
+        self._savepoint = Savepoint()
         self.over = asyncio.Event()
         self.torn = False
         self.steps = 0
@@ -125,8 +134,10 @@ class LeaderTerm:
         self._backlog_end = await self._streams.inbox.end()
         beats = asyncio.create_task(self._beat())
         try:
+            if self._containment.wary:
+                await asyncio.to_thread(self._savepoint.keep, self._warm.engine.state)
             while not self.over.is_set():
-                idle = await self._turn()
+                idle = await self._contained_turn()
                 overdue = snapshots.overdue(self._warm.engine)
                 if overdue > 1 or (overdue and idle):
                     snapshots.save(self._warm)
@@ -140,6 +151,21 @@ class LeaderTerm:
             beats.cancel()
             with suppress(asyncio.CancelledError, StreamError):
                 await beats
+
+    async def _contained_turn(self) -> bool:
+        """Take a turn; where it fails and the term can go on all the same, go back to the state before it."""
+        try:
+            return await self._turn()
+        except Uncontained:
+            raise
+        except Contained as failure:
+            if not self._savepoint.kept:
+                raise
+            engine = self._warm.engine
+            engine.state = await asyncio.to_thread(self._savepoint.restored)
+            self.torn, self._fresh = False, True
+            await self.contained(failure)
+            return False
 
     async def _turn(self) -> bool:
         """Take one step, or wait for a reason to; return whether there was none."""
@@ -197,6 +223,9 @@ class LeaderTerm:
         try:
             events = await self._decide(now, proposals, decide=decide)
         except StepFailed as fault:
+            if fault.kind == "input":
+                # Those before it are written first, so that none is decided on more than twice.
+                self._batch = max(1, min(self._batch, int(fault.subject)))
             raise self._containment.learn(fault, proposals, now, decide=decide) from fault
         took = self._clock.elapsed() - begun
         self._batch = (
@@ -214,7 +243,7 @@ class LeaderTerm:
         except StepUnprovable as error:
             unmade = unwritable(error, events)
             raise self._containment.learn(unmade, proposals, now, decide=decide) from error
-        self.torn = False
+        self._written(events, now)
         self.steps += 1
         self._containment.went_well(inbox_next, taken=len(proposals))
         self._confirmed = self._clock.elapsed()
@@ -228,6 +257,12 @@ class LeaderTerm:
             decided=decide,
             took_s=took,
         )
+
+    def _written(self, events: tuple[AnyEvent, ...], now: int) -> None:
+        """Take note that the state is that of the log again."""
+        self.torn = False
+        self._savepoint.written(events, now)
+        self._savepoint.renew(self._warm.engine.state)
 
     async def _set_aside(self, remedy: Remedy) -> None:
         """Write that something is set aside."""
@@ -249,7 +284,7 @@ class LeaderTerm:
             await self._leadership.append_step(
                 events, time=now, decided=False, inbox_next=head.inbox_next
             )
-            self.torn = False
+            self._written(events, now)
             _log.critical(
                 "decision suspended",
                 log=self._streams.log.name,

@@ -47,6 +47,8 @@ Role = Literal["starting", "standby", "leading", "stopped", "failed"]
 FAULTS = 5
 """How often in a row a fault of our own is met before a member stops; a written step ends the row."""
 
+GOING_ON = "decision failed, going on without it"
+
 _log = structlog.get_logger(__name__)
 
 
@@ -204,18 +206,19 @@ class Member:
             self.role = "starting"
             await self._pause(seconds)
         except Uncontained as error:
-            self.failure = error
+            self._warm, self.failure = None, error
             self._log.critical("partition given up", **self._facts(error))
             await self._keep_last_evidence()
         except Contained as error:
-            self._log.critical("decision failed, going on without it", **self._facts(error))
-            self.role = "starting"
+            self._warm, self.role = None, "starting"  # the state may have taken a part of the step
+            self._log.critical(GOING_ON, **self._facts(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, other partitions go on
             await self._after_fault(error)
 
     async def _after_fault(self, error: Exception) -> None:
         """Throw the state away and try again later; give up when that did not help several times."""
         self._faults += 1
+        self._warm = None
         facts = self._facts(error)
         if self._faults >= FAULTS:
             self.failure = error
@@ -226,9 +229,16 @@ class Member:
         self.role = "starting"
         await self._pause(seconds)
 
+    async def _contained(self, failure: Contained) -> None:
+        """Say that a step failed and the term goes on, and leave a file about it."""
+        warm = self._warm
+        assert warm is not None
+        self._head = warm.reader.head
+        self._log.critical(GOING_ON, **self._facts(failure))
+        await self._keep_evidence(warm)
+
     def _facts(self, error: Exception) -> dict[str, object]:
-        """Return what there is to say of a fault, and forget the state: it may have taken a part of something."""
-        self._warm = None
+        """Return what there is to say of a fault."""
         head = self._head
         facts: dict[str, object] = {
             "frame": head.frame,
@@ -374,7 +384,7 @@ class Member:
         self._term = term = LeaderTerm(
             self._streams, warm, leadership, self._clock, self._pace, self._containment
         )
-        term.others = self._others
+        term.others, term.contained = self._others, self._contained
         self.role = "leading"
         await self._keep_evidence(warm)
         self._log.info(

@@ -25,91 +25,15 @@ from events.vocabulary import (
 )
 from evsched.cli.answers import CommandError
 from evsched.cli.debug import replay
-from evsched.core import evictions, reducer, state, suspension, validation
+from evsched.core import evictions, state, suspension, validation
 from evsched.core.quota import enforcement
 from evsched.core.yunikorn import allocation, guarantee, turns
 from evsched.service.rebuilding import Snapshots
 from replays.checking import bundle
+from tests.service.breaking import BAD, bound, ended, make_room, suspended, told, waits
 from tests.service.inputs import ask, cluster, node, queues, release
 from tests.service.test_member import World
 from tests.service.virtual import simulate
-
-BAD = "bad"
-
-
-class Sabotage(RuntimeError):
-    """What a broken function raises."""
-
-
-@pytest.fixture
-def broken(monkeypatch):
-    """Return a function that lets another one raise where its arguments say so; `mend` takes it back."""
-
-    class Broken:
-        def __call__(self, place, name, when):
-            honest = getattr(place, name)
-
-            def function(*arguments, **named):
-                if when(*arguments, **named):
-                    raise Sabotage(f"{name} is broken")
-                return honest(*arguments, **named)
-
-            monkeypatch.setattr(place, name, function)
-
-        def fold(self, kind, when):
-            honest, has_proposal = reducer._FOLDS[kind]
-
-            def fold(state, event):
-                if when(event):
-                    raise Sabotage(f"{kind.__name__} is broken")
-                honest(state, event)
-
-            monkeypatch.setitem(reducer._FOLDS, kind, (fold, has_proposal))
-
-        def mend(self):
-            monkeypatch.undo()
-
-    return Broken()
-
-
-def told(story):
-    """Make a test of a story: it is given a new world, and the fixture, and runs in virtual time."""
-
-    def test(broken):
-        simulate(story(World(), broken))
-
-    test.__doc__ = story.__doc__
-    return test
-
-
-def suspended(history):
-    """Return what was set aside: kinds and subjects."""
-    return [(one.kind, one.subject) for one in history.only(DecisionSuspended)]
-
-
-def bound(history):
-    """Return the asks that were bound."""
-    return {one.ask for one in history.only(AllocationBound)}
-
-
-async def waits(world):
-    """Fill the node, and let two asks wait: the bad one and the last one."""
-    await world.propose(*cluster(5), ask(BAD), ask("last"))
-    await asyncio.sleep(1)
-
-
-async def make_room(world, *more):
-    """Let two asks be bound, and propose more."""
-    await world.propose(release("web-0"), release("web-1"), *more)
-
-
-async def ended(world, broken, seconds=10):
-    """Give time, mend what was broken, hold the log against all rules by honest code; return it."""
-    await asyncio.sleep(seconds)
-    assert any(one.alive and one.member.role == "leading" for one in world.processes)
-    broken.mend()
-    return await world.end()
-
 
 # --------------------------------------------------------------------------------- inputs
 
@@ -138,7 +62,7 @@ def test_a_proposal_that_raises_is_refused(broken, part):
         assert refused.input is None
         assert '"ask":"bad"' in refused.raw
         assert "Sabotage" in refused.reason
-        assert "test_containment.py" in refused.reason
+        assert "breaking.py" in refused.reason
         assert refused.position == 6
         assert bound(history) == {"web-0", "web-1", "last"}
         assert not suspended(history)
@@ -147,21 +71,10 @@ def test_a_proposal_that_raises_is_refused(broken, part):
 
 
 @told
-async def test_several_bad_proposals_of_one_batch_are_refused_one_by_one(world, broken):
-    """Each costs a term and nothing else."""
-    world.start()
-    broken.fold(AskSubmitted, lambda event: event.ask.startswith(BAD))
-    await world.propose(*cluster(2), *(ask(f"{BAD}-{number}") for number in range(5)), ask("last"))
-    history = await ended(world, broken)
-    assert [one.code for one in history.only(InputRejected)] == ["internal-error"] * 5
-    assert bound(history) == {"web-0", "web-1", "last"}
-
-
-@told
 async def test_an_input_that_breaks_all_decisions_is_refused(world, broken):
     """A node on which nothing can be decided pays itself, after a few asks were set aside."""
     world.start()
-    broken(allocation, "_place", lambda columns, _: BAD in columns.rows)
+    broken(allocation, "_place", lambda _, columns, __: BAD in columns.rows)
     waiting = [ask(f"large-{number}", "research", 11 + number) for number in range(10)]
     await world.propose(*cluster(0), *waiting)
     await asyncio.sleep(1)
@@ -179,7 +92,7 @@ async def test_a_release_is_no_victim_of_an_ask_that_raises(world, broken):
     world.start()
     await world.propose(*cluster(5), ask(BAD))
     await asyncio.sleep(1)
-    broken(allocation, "_place", lambda _, demand: demand.shape.pairs and True)
+    broken(allocation, "_place", lambda _, __, demand: demand.shape.pairs and True)
     await world.propose(release("web-0"))
     history = await ended(world, broken)
     assert not history.only(InputRejected)
@@ -217,7 +130,7 @@ async def test_an_ask_that_cannot_be_decided_on_is_set_aside(world, broken):
     history = await ended(world, broken)
     (decision,) = history.only(DecisionSuspended)
     assert (decision.kind, decision.subject, decision.cause) == ("ask", BAD, 0)
-    assert decision.place.startswith("test_containment.py:")
+    assert decision.place.startswith("breaking.py:")
     assert decision.reason == "Sabotage: AllocationBound is broken"
     (withdrawn,) = history.only(AskWithdrawn)
     assert (withdrawn.ask, withdrawn.cause) == (BAD, decision.seq)
