@@ -19,7 +19,14 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from events.errors import StreamError
-from evsched.api import event_routes, service_routes, state_routes
+from evsched.api import (
+    audit_routes,
+    event_routes,
+    question_routes,
+    service_routes,
+    state_routes,
+)
+from evsched.api.asking import Asking
 from evsched.api.calls import (
     Call,
     Operation,
@@ -29,16 +36,18 @@ from evsched.api.calls import (
 )
 from evsched.api.guard import Guard, Hosts
 from evsched.api.past import Past
-from evsched.api.problems import ApiProblem, in_body, in_path, what_failed
+from evsched.api.problems import ApiProblem, ProblemPlace, in_body, in_path, what_failed
 from evsched.api.responses import problem_response, response
 from evsched.core.faults import place_of
 
 OPERATIONS: tuple[Operation, ...] = (
     *service_routes.OPERATIONS,
+    *question_routes.OPERATIONS,
+    *audit_routes.OPERATIONS,
     *state_routes.OPERATIONS,
     *event_routes.OPERATIONS,
 )
-"""Every route of the API."""
+"""Every route of the API; of two that fit an address, the first one answers."""
 
 PAGE_FILES = Path(__file__).resolve().parents[1] / "page"
 """The static files of the web page."""
@@ -57,12 +66,14 @@ class Served(Struct, kw_only=True):
 
     Attributes:
         past: The log, and what is known of it.
+        asking: What answers questions that read much of it.
         hosts: Under which names this server answers.
         partition: Number of the cluster partition.
         release: Of evsched.
     """
 
     past: Past
+    asking: Asking
     hosts: Hosts
     partition: int = 0
     release: str = ""
@@ -77,13 +88,13 @@ class Served(Struct, kw_only=True):
                 headers={"retry-after": "2"},
             )
 
-    def reached(self, seq: int) -> int:
+    def reached(self, seq: int, place: ProblemPlace | None = None) -> int:
         """Return a ``seq`` that the log has reached; refuse a later one, whose answer is not known."""
         if seq > self.past.tail.seq:
             raise ApiProblem(
                 "moment-ahead",
                 f"event {seq}: the log ends at {self.past.tail.seq} now",
-                in_path("moment"),
+                place or in_path("moment"),
             )
         return seq
 
@@ -93,11 +104,13 @@ def application(served: Served) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        served.asking.open()
         await served.past.open()
         try:
             yield
         finally:
             await served.past.close()
+            await served.asking.close()
 
     routes: list[Route | Mount] = [
         Route(one.path, _endpoint(served, one), methods=[one.method], name=one.name)
@@ -144,7 +157,7 @@ async def _call(operation: Operation, request: Request) -> Call:
                 expected=operation.body_types,
             )
         data = await _body(request)
-        body = data if operation.body is bytes else parsed_body(operation.body, data)
+        body = data if operation.raw else parsed_body(operation.body, data)
     path = request.scope["raw_path"].decode("latin-1")
     address = f"{path}?{request.url.query}" if request.url.query else path
     return Call(

@@ -7,6 +7,7 @@ so the two cannot differ.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -91,6 +92,7 @@ class Operation(NamedTuple):
         query: Type of its parameters; None: it takes none.
         body: Type of its body; None: it takes none.
         body_types: Media types of the body.
+        raw: The handler reads the body itself; its type is only told.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Operation(NamedTuple):
     query: type[Struct] | None = None
     body: Any = None
     body_types: tuple[str, ...] = (JSON,)
+    raw: bool = False
 
 
 def parsed_query(kind: type[S] | None, given: list[tuple[str, str]]) -> S | None:
@@ -156,10 +159,17 @@ def parsed_body(kind: Any, data: bytes) -> Any:
         raise ApiProblem("body-invalid", f"body: is no JSON: {error}", in_body()) from error
 
 
+_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`")
+
+
 def _with_place(error: msgspec.ValidationError) -> tuple[str, str]:
     """Return the sentence of an error with its place in front, and the place: `$.a.b` is `a.b`."""
     what, _, where = str(error).partition(" - at `")
     place = where.rstrip("`").removeprefix("$").removeprefix(".")
+    field = _FIELD.fullmatch(what)
+    if field is not None:
+        place = ".".join(filter(None, (place, field[2])))
+        what = "Is missing" if field[1].startswith("missing") else "There is no such field"
     return (f"{place}: {what[:1].lower()}{what[1:]}" if place else what), place
 
 

@@ -25,6 +25,7 @@ from evsched.api.told import ToldStep
 from evsched.core import snapshot
 from evsched.core.state import State
 from evsched.snapshots.store import Header, SnapshotStore
+from evsched.snapshots.subjects import SubjectIndex
 from projections.following import Follower
 from projections.read_model import Overtaken, ReadModel, Rebuild, RebuildNeeded, remove
 from replays.history.about import about
@@ -45,10 +46,12 @@ class Beside(NamedTuple):
     Attributes:
         model: File of its read model.
         snapshots: None: there are none, and none are made.
+        subjects: Where the log speaks of whom; None: all of it is read to find out.
     """
 
     model: Path
     snapshots: SnapshotStore | None
+    subjects: SubjectIndex | None = None
 
 
 class Keeper:
@@ -141,8 +144,9 @@ class Keeper:
 
     async def _opened(self) -> ReadModel:
         """Return the read model, made anew where it does not fit."""
-        path, self._store = self._beside(self.log_id)
-        self.path = path
+        beside = self._beside(self.log_id)
+        path = self.path = beside.model
+        self._store = beside.snapshots
         await asyncio.to_thread(make_folder, path.parent)
         if path.exists() and not self._anew:
             return ReadModel(path, self.log_id)

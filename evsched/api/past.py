@@ -25,7 +25,7 @@ from evsched.api.told import ToldStep
 from evsched.core.state import State
 from projections import asof, audit
 from replays.history.about import About, about
-from replays.history.moments import format_time
+from replays.history.moments import Moment, format_time
 from replays.history.rows import (
     AllocationRow,
     ApplicationRow,
@@ -193,6 +193,18 @@ class Past:
             return 0
         with closing(audit.connect(path)) as connection:
             return asof.seq_at_time(connection, time)
+
+    async def seq_at(self, moment: Moment) -> int:
+        """Return the last ``seq`` by a moment that is a time or lies before the end; called in the server's thread."""
+        time = moment.time
+        if time is None:
+            time = self.tail.head.time - (moment.before_end_ms or 0)
+        known = self.tail.last_by(time)
+        return known if known is not None else await self.ask(self.seq_by(time))
+
+    async def rules_in_force(self) -> int:
+        """Return the version of the rules that decide now."""
+        return self.keeper.state.rules_version
 
     async def rows(self, seq: int | None, view: View, wanted: RowsWanted) -> StateRows:
         """Return rows of the state after an event; None: after the last one that was read."""

@@ -76,13 +76,9 @@ async def standing(served: Served, call: Call) -> Standing:
         return Standing(seq=None)
     if moment.seq is not None:
         return Standing(seq=served.reached(moment.seq))
-    tail = served.past.tail
-    time = moment.time if moment.time is not None else tail.head.time - (moment.before_end_ms or 0)
-    seq = tail.last_by(time)
-    if seq is None:
-        seq = await served.past.ask(served.past.seq_by(time))
+    seq = await served.past.seq_at(moment)
     # More may come with the very time at which the log ends now.
-    lasting = moment.time is not None and moment.time < tail.head.time
+    lasting = moment.time is not None and moment.time < served.past.tail.head.time
     first, at, _, *rest = call.address.removeprefix("/").split("/", 3)
     location = "/" + "/".join((first, at, str(seq), *rest))
     return Standing(

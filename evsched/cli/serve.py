@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from events.streams import open_log
+from events.streams.export import SUFFIXES
 from events.streams.private_files import plain_name
 from evsched.cli.answers import MISUSE, CommandError, say
 from evsched.cli.interrupts import heeding
@@ -18,6 +19,7 @@ from evsched.cli.logs import HERE, Where, data_directory, log_of
 from evsched.cli.past import SnapshotFolder, snapshot_store
 from evsched.cli.project import Db
 from evsched.service.logs import configure
+from evsched.snapshots.subjects import SubjectIndex
 
 if TYPE_CHECKING:
     from evsched.api.app import Served
@@ -109,6 +111,7 @@ def _served(
 ) -> Served:
     """Return what the server works on."""
     from evsched.api.app import Served  # noqa: PLC0415 - an extra
+    from evsched.api.asking import Asking  # noqa: PLC0415
     from evsched.api.guard import LOOPBACK, Hosts  # noqa: PLC0415
     from evsched.api.keeping import Beside  # noqa: PLC0415
     from evsched.api.past import LogPlaces, Past  # noqa: PLC0415
@@ -116,12 +119,17 @@ def _served(
     url, security = where.url, where.security
 
     def beside(log_id: str) -> Beside:
-        return Beside(db or _model_of(log_id), snapshot_store(snapshots, log_id))
+        store = snapshot_store(snapshots, log_id)
+        # A file is read from its beginning whatever is wanted of it: an index would not help.
+        seeks = store is not None and not url.endswith(SUFFIXES)
+        subjects = SubjectIndex(store.folder, say) if store is not None and seeks else None
+        return Beside(db or _model_of(log_id), store, subjects)
 
     places = LogPlaces(open_log=lambda: open_log(url, where.partition, security), beside=beside)
     names = (*LOOPBACK, listen.host, f"[{listen.host}]", *hosts)
     return Served(
         past=Past(places),
+        asking=Asking(places.open_log, beside, "evsched-questions"),
         hosts=Hosts(names=tuple(name.lower() for name in names)),
         partition=where.partition,
         release=version("evsched"),

@@ -10,6 +10,7 @@ import httpx
 
 from events.streams import open_log, open_streams
 from evsched.api.app import Served, application
+from evsched.api.asking import Asking
 from evsched.api.guard import Hosts
 from evsched.api.keeping import Beside
 from evsched.api.past import LogPlaces, Past
@@ -34,8 +35,9 @@ def served_over(url, folder):
     def beside(log_id):
         return Beside(folder / "model.db", SnapshotStore(folder / "snapshots", print))
 
+    places = LogPlaces(open_log=lambda: open_log(url), beside=beside)
     return Served(
-        past=Past(LogPlaces(open_log=lambda: open_log(url), beside=beside)), hosts=Hosts()
+        past=Past(places), asking=Asking(places.open_log, beside, "questions"), hosts=Hosts()
     )
 
 
