@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch bench recordings fuzz twins simulate rolling brokers audit release lock clean distclean
+.PHONY: help setup demo test lint format types arch bench recordings fuzz twins simulate rolling brokers audit release lock vendor clean distclean
 
 # The first interpreter on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -110,6 +110,9 @@ $(LOCKER):
 lock: $(LOCKER) ## Pin all dependencies with hashes: requirements.lock and requirements-dev.lock
 	$(COMPILE) --extra web pyproject.toml -o requirements.lock
 	$(COMPILE) --extra web --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+vendor: $(READY) ## Fetch the JavaScript of the page anew from npm, with hashes and licences
+	$(BIN)/python -m scripts.vendor
 
 clean: ## Remove what runs leave behind, .venv too; the fetched Kafka stays
 	rm -rf .venv build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache *.egg-info

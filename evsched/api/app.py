@@ -25,6 +25,7 @@ from evsched.api import (
     question_routes,
     service_routes,
     state_routes,
+    timeline_routes,
 )
 from evsched.api.asking import Asking
 from evsched.api.calls import (
@@ -46,6 +47,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *audit_routes.OPERATIONS,
     *state_routes.OPERATIONS,
     *event_routes.OPERATIONS,
+    *timeline_routes.OPERATIONS,
 )
 """Every route of the API; of two that fit an address, the first one answers."""
 

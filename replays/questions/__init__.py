@@ -28,6 +28,7 @@ from replays.history.audit import AuditAnswer, AuditQuestion, audit
 from replays.history.bisect import BisectAnswer, BisectQuestion, bisect
 from replays.history.diff import DiffAnswer, DiffQuestion, diff
 from replays.history.status import StatusAnswer, StatusQuestion, status
+from replays.history.timeline import TimelineAnswer, TimelineQuestion, timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -40,8 +41,8 @@ class Kind(NamedTuple):
         question: Its type.
         answer: The type of its answer.
         ask: The function: history and question (and for long ones what hears of the progress) to
-            answer. A history is a `replays.history.rebuild.History`, for ``audit`` the file of a
-            read model.
+            answer. A history is a `replays.history.rebuild.History`, for ``audit`` and
+            ``timeline`` the file of a read model.
     """
 
     question: type[msgspec.Struct]
@@ -59,8 +60,9 @@ QUESTIONS = {
     "verify": Kind(VerifyQuestion, VerifyAnswer, verify_log),
     "audit": Kind(AuditQuestion, AuditAnswer, audit),
     "status": Kind(StatusQuestion, StatusAnswer, status),
+    "timeline": Kind(TimelineQuestion, TimelineAnswer, timeline),
 }
-"""By the name of the command that asks it."""
+"""By the name of the command that asks it; the page alone asks for the timeline."""
 
 
 def schemas() -> dict[str, bytes]:

@@ -57,6 +57,6 @@ async def test_another_configuration_comes_as_a_document_too():
 
 
 def test_every_question_of_the_command_line_is_in_the_library():
-    """Nine of them, each with a function of its own; the audit is asked of a read model and tried with it."""
-    assert set(QUESTIONS) == ASKED.keys() | {"audit"}
+    """Each has a function of its own; audit and timeline are asked of a read model and tried with it."""
+    assert set(QUESTIONS) == ASKED.keys() | {"audit", "timeline"}
     assert len({kind.ask for kind in QUESTIONS.values()}) == len(QUESTIONS)
