@@ -1,9 +1,10 @@
 """The process that leads in the demonstration: a leader whose clock is told to it.
 
-It reads lines ``NOW`` (milliseconds) from its standard input. For each it reads the inbox, takes
-one step at that time, writes it to the log, and answers with when it wants to be called again and
-the digest of its state. Everything else is as in any leader: it rebuilds its state from the log,
-opens a term of its own, and may be killed at any instant.
+It reads lines ``NOW`` (milliseconds) from its standard input. For each it takes turns as any leader
+does (`evsched.service.leading`), at that time, until there is nothing to do; then it answers with
+when it wants to be called again and the digest of its state. It rebuilds its state from the log,
+opens a term of its own, and may be killed at any instant. Nobody looks whether it is alive, so it
+gives no heartbeats.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import sys
 import msgspec
 from msgspec.structs import replace
 
-from events.chain import ChainReader, Head, RecordedStep
+from events.chain import Head
 from events.streams import Leadership, Streams, open_streams
 from events.streams.attachment import must_read
-from evsched.core.engine import Engine
+from evsched.service.containment import Containment
 from evsched.service.environment import environment
+from evsched.service.leading import LeaderTerm, Pace
+from evsched.service.logs import configure
+from evsched.service.rebuilding import Replica
 
 
 class LeaderAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,45 +42,46 @@ class LeaderAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToldClock:
-    """A clock that stands where it was told to."""
+    """A clock that stands where it was set.
 
-    def __init__(self, now: int) -> None:
-        """Stand at this time, milliseconds since the epoch."""
-        self._now = now
+    Attributes:
+        time: Milliseconds since the epoch.
+    """
+
+    def __init__(self, time: int) -> None:
+        """Stand at this time."""
+        self.time = time
 
     def now(self) -> int:
         """Return the time, milliseconds since the epoch."""
-        return self._now
+        return self.time
 
     def elapsed(self) -> float:
         """Return the same in seconds."""
-        return self._now / 1000
+        return self.time / 1000
 
 
 async def lead(streams: Streams, now: int) -> None:
-    """Rebuild, take over at this time, then take a step for each line."""
-    engine = Engine()
-
-    def apply(step: RecordedStep) -> None:
-        for event in step.events:
-            engine.apply(event, step.time)
+    """Rebuild, take over at this time, then take turns at the time of each line until nothing is left to do."""
+    replica, clock, pace = Replica(), ToldClock(now), Pace(idle=0.0)
+    await replica.catch_up(streams.log)
 
     async def inbox(head: Head) -> str:
-        return await must_read(streams.inbox, head, engine.state.remembers)
+        return await must_read(streams.inbox, head, replica.engine.state.remembers)
 
-    world = replace(environment(ToldClock(now)), inbox=inbox)
-    leadership = await Leadership.acquire(streams.log, ChainReader(), apply, world)
-    _answer(engine, leadership)
+    world = replace(environment(clock), rules=replica.rules, inbox=inbox)
+    leadership = await Leadership.acquire(streams.log, replica.reader, replica.apply, world)
+    term = LeaderTerm(streams, replica, leadership, clock, pace, Containment())
+    _answer(replica, leadership)
     for line in sys.stdin:
-        time = leadership.stamp(int(line))
-        proposals = await streams.inbox.read(leadership.head.inbox_next)
-        inbox_next = proposals[-1].position + 1 if proposals else leadership.head.inbox_next
-        events = engine.step(time, proposals)
-        await leadership.append_step(events, time=time, decided=True, inbox_next=inbox_next)
-        _answer(engine, leadership)
+        clock.time = int(line)
+        while not await term.turn():
+            pass
+        _answer(replica, leadership)
 
 
-def _answer(engine: Engine, leadership: Leadership) -> None:
+def _answer(replica: Replica, leadership: Leadership) -> None:
+    engine = replica.engine
     answer = LeaderAnswer(
         term=leadership.term,
         frames=leadership.head.frame,
@@ -94,4 +99,5 @@ async def _main(url: str, now: int) -> None:
 
 
 if __name__ == "__main__":
+    configure("console")  # the answers alone go to the standard output
     asyncio.run(_main(sys.argv[1], int(sys.argv[2])))

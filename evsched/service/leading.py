@@ -137,7 +137,7 @@ class LeaderTerm:
             if self._containment.wary:
                 await asyncio.to_thread(self._savepoint.keep, self._warm.engine.state)
             while not self.over.is_set():
-                idle = await self._contained_turn()
+                idle = await self.turn()
                 overdue = snapshots.overdue(self._warm.engine)
                 if overdue > 1 or (overdue and idle):
                     snapshots.save(self._warm)
@@ -152,8 +152,11 @@ class LeaderTerm:
             with suppress(asyncio.CancelledError, StreamError):
                 await beats
 
-    async def _contained_turn(self) -> bool:
-        """Take a turn; where it fails and the term can go on all the same, go back to the state before it."""
+    async def turn(self) -> bool:
+        """Take one step, or wait for a reason to (at most `Pace.idle`); return whether there was none.
+
+        Where it fails and the term can go on all the same, go back to the state before it.
+        """
         try:
             return await self._turn()
         except Uncontained:
