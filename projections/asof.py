@@ -49,6 +49,11 @@ def belongs(connection: sqlite3.Connection, seq: int, name: str) -> tuple[str, s
     return (found[0], found[1]) if found is not None else None
 
 
+def document_at(connection: sqlite3.Connection, seq: int) -> str:
+    """Return the text of the configuration in force after event ``seq``; empty: there is none, or it was not kept."""
+    return str(_queries.document_at(connection, seq=seq) or "")
+
+
 def from_tables(connection: sqlite3.Connection, seq: int) -> Answers:
     """Return what held after event ``seq``, from the read model."""
     found = {table: list(getattr(_queries, f"{table}_at")(connection, seq=seq)) for table in TABLES}

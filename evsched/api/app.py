@@ -19,9 +19,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from events.errors import StreamError
+from events.streams import Streams
 from evsched.api import (
     audit_routes,
+    configuration_routes,
     event_routes,
+    job_routes,
+    proposing_routes,
     question_routes,
     service_routes,
     state_routes,
@@ -36,15 +40,20 @@ from evsched.api.calls import (
     place_of_header,
 )
 from evsched.api.guard import Guard, Hosts
+from evsched.api.jobs import Jobs
 from evsched.api.past import Past
 from evsched.api.problems import ApiProblem, ProblemPlace, in_body, in_path, what_failed
 from evsched.api.responses import problem_response, response
 from evsched.core.faults import place_of
+from replays.checking.verify import VerifyAnswer
 
 OPERATIONS: tuple[Operation, ...] = (
     *service_routes.OPERATIONS,
     *question_routes.OPERATIONS,
     *audit_routes.OPERATIONS,
+    *configuration_routes.OPERATIONS,
+    *proposing_routes.OPERATIONS,
+    *job_routes.OPERATIONS,
     *state_routes.OPERATIONS,
     *event_routes.OPERATIONS,
     *timeline_routes.OPERATIONS,
@@ -71,14 +80,22 @@ class Served(Struct, kw_only=True):
         asking: What answers questions that read much of it.
         hosts: Under which names this server answers.
         partition: Number of the cluster partition.
+        jobs: Long questions.
         release: Of evsched.
+        open_streams: Opens log and inbox, to propose; None: the log can only be read.
+        verified: What the last verification came to; None: there was none.
+        streams: That were opened to propose.
     """
 
     past: Past
     asking: Asking
+    jobs: Jobs
     hosts: Hosts
     partition: int = 0
     release: str = ""
+    open_streams: Callable[[], Streams] | None = None
+    verified: VerifyAnswer | None = None
+    streams: Streams | None = None
 
     def must_be_ready(self) -> None:
         """Refuse where not all is read yet that was in the log at the start."""
@@ -89,6 +106,22 @@ class Served(Struct, kw_only=True):
                 fault or "the log is still being read",
                 headers={"retry-after": "2"},
             )
+
+    def inbox(self) -> Streams:
+        """Return the streams to which proposals go; raise `ApiProblem` where there are none."""
+        if self.open_streams is None:
+            raise ApiProblem("read-only", "the log is an exported file: it has no inbox")
+        if self.streams is None:
+            self.streams = self.open_streams()
+        return self.streams
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        await self.jobs.close()
+        await self.past.close()
+        await self.asking.close()
+        if self.streams is not None:
+            await self.streams.close()
 
     def reached(self, seq: int, place: ProblemPlace | None = None) -> int:
         """Return a ``seq`` that the log has reached; refuse a later one, whose answer is not known."""
@@ -111,8 +144,7 @@ def application(served: Served) -> Starlette:
         try:
             yield
         finally:
-            await served.past.close()
-            await served.asking.close()
+            await served.close()
 
     routes: list[Route | Mount] = [
         Route(one.path, _endpoint(served, one), methods=[one.method], name=one.name)

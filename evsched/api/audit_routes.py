@@ -45,11 +45,13 @@ class AuditQuery(Struct, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] = LIMIT
 
 
-def _model(served: Served) -> Path:
+async def _model(served: Served) -> Path:
+    """Return the file of the read model, with everything in it that was read; raise `ApiProblem`."""
     served.must_be_ready()
     path = served.past.keeper.path
     if path is None:
         raise ApiProblem("not-ready", "the log is empty: there is nothing to audit")
+    await served.past.ask(served.past.written())
     return path
 
 
@@ -60,7 +62,7 @@ async def audit_list(_served: Served, _call: Call) -> Reply:
 
 async def audit_answer(served: Served, call: Call) -> Reply:
     """Answer a ready question."""
-    path = _model(served)
+    path = await _model(served)
     query: AuditQuery = call.query
     question = AuditQuestion(
         name=call.path["name"],
@@ -116,7 +118,7 @@ class SqlBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 async def sql(served: Served, call: Call) -> Reply:
     """Answer SQL over the read model."""
-    path = _model(served)
+    path = await _model(served)
     body: SqlBody = call.body
     return Reply(document=await asyncio.to_thread(run_sql, path, body.sql, body.limit))
 

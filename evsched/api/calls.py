@@ -24,6 +24,22 @@ S = TypeVar("S", bound=Struct)
 JSON = "application/json"
 
 
+class Principal(Struct, frozen=True, kw_only=True):
+    """Who asks.
+
+    Attributes:
+        subject: Name of the person or account; empty: unknown, on an open server.
+        groups: Of which it is a member.
+    """
+
+    subject: str = ""
+    groups: tuple[str, ...] = ()
+
+
+NOBODY = Principal()
+"""Whoever asks a server that is open."""
+
+
 class Call(Struct, frozen=True, kw_only=True):
     """A request.
 
@@ -33,6 +49,7 @@ class Call(Struct, frozen=True, kw_only=True):
         body: Of the type that the operation names; None: it takes none.
         address: Path and query, as they were asked for.
         headers: By their names in small letters.
+        principal: Who asks.
     """
 
     path: dict[str, str]
@@ -40,6 +57,7 @@ class Call(Struct, frozen=True, kw_only=True):
     body: Any
     address: str
     headers: dict[str, str]
+    principal: Principal = NOBODY
 
 
 class Reply(Struct, frozen=True, kw_only=True):

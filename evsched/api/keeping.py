@@ -89,6 +89,7 @@ class Keeper:
         self._say = say
         self._heads = heads
         self._fresh: list[ToldStep] = []
+        self._follower: Follower | None = None
         self._told = 0
         self._saved = 0
         self._anew = False
@@ -117,7 +118,7 @@ class Keeper:
         await self._begun()
         model = self.model = await self._opened()
         try:
-            follower = Follower(self, self._log)
+            follower = self._follower = Follower(self, self._log)
             reader = await follower.reader()
             await follower.catch_up(reader)
             self._hand_over()
@@ -125,7 +126,14 @@ class Keeper:
             self._say(True, "")
             await follower.keep_up(reader)
         finally:
+            self._follower = None
             model.close()
+
+    def write_down(self, seq: int) -> None:
+        """Have the file of the read model hold everything up to an event that was read."""
+        follower, model = self._follower, self.model
+        if follower is not None and model is not None and model.committed.next_seq <= seq:
+            follower.commit()
 
     async def _begun(self) -> None:
         """Return when the log has a first frame, and with it an id."""

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing, closing
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from events.chain import ChainReader, RecordedStep
+from events.configuration import Configuration
 from events.streams.protocols import EventLog
 from evsched.api.heads import Heads
 from evsched.api.keeping import Beside, Keeper
@@ -110,6 +111,15 @@ class RowsWanted(Struct, frozen=True, kw_only=True):
     limit: int = PAGE
 
 
+class StoredConfiguration(NamedTuple):
+    """A configuration in force, and the text of it that was applied (empty: none was kept)."""
+
+    seq: int
+    time: int
+    spec: Configuration | None
+    document: str
+
+
 class Past:
     """The past of one log, followed as it grows.
 
@@ -202,9 +212,23 @@ class Past:
         known = self.tail.last_by(time)
         return known if known is not None else await self.ask(self.seq_by(time))
 
+    async def written(self) -> None:
+        """Have the read model hold everything that was read."""
+        self.keeper.write_down(self.keeper.at.next_seq - 1)
+
     async def rules_in_force(self) -> int:
         """Return the version of the rules that decide now."""
         return self.keeper.state.rules_version
+
+    async def configuration(self, seq: int | None) -> StoredConfiguration:
+        """Return the configuration in force after an event, with its text; None: after the last one."""
+        state = self.keeper.state if seq is None else (await self.history.pinned(seq)).engine.state
+        document = ""
+        if self.keeper.path is not None:
+            self.keeper.write_down(state.seq)
+            with closing(audit.connect(self.keeper.path)) as connection:
+                document = asof.document_at(connection, state.seq)
+        return StoredConfiguration(state.seq, state.time, state.configuration, document)
 
     async def rows(self, seq: int | None, view: View, wanted: RowsWanted) -> StateRows:
         """Return rows of the state after an event; None: after the last one that was read."""
@@ -241,6 +265,7 @@ class Past:
         path = self.keeper.path
         if path is None:
             return [about(event, ()) for event in step.events]
+        self.keeper.write_down(step.head.next_seq - 1)
         with closing(audit.connect(path)) as connection:
             return [
                 about(event, (partial(asof.belongs, connection, event.seq),))

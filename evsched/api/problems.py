@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
+from evsched.config import Fault
+
 MEDIA_TYPE = "application/problem+json"
 PLACE = "/v1/problems/"
 
@@ -37,6 +39,10 @@ PROBLEM_TYPES = {
     "body-too-large": ProblemType(413, "The body is larger than this server takes."),
     "media-type-unsupported": ProblemType(415, "The body has a media type that is not taken."),
     "unknown-name": ProblemType(404, "Nothing has that name there."),
+    "read-only": ProblemType(409, "This log can only be read."),
+    "inbox-refused": ProblemType(503, "The inbox did not take the proposal."),
+    "configuration-invalid": ProblemType(422, "The configuration is not valid."),
+    "too-many-jobs": ProblemType(429, "Too many jobs wait already."),
     "timed-out": ProblemType(503, "The question took longer than it may."),
     "not-ready": ProblemType(503, "The log is still being read."),
     "log-unreachable": ProblemType(503, "The log cannot be reached, or is damaged."),
@@ -68,6 +74,7 @@ class ProblemDocument(Struct, frozen=True, kw_only=True):
         detail: What is wrong here.
         place: What is at fault; left out where the request is not.
         expected: What would have been taken; left out where that is no list.
+        faults: Of a configuration, all of them, each with its line.
     """
 
     type: str
@@ -76,6 +83,7 @@ class ProblemDocument(Struct, frozen=True, kw_only=True):
     detail: str
     place: ProblemPlace | UnsetType = UNSET
     expected: tuple[str, ...] | UnsetType = UNSET
+    faults: tuple[Fault, ...] | UnsetType = UNSET
 
 
 class ApiProblem(Exception):
@@ -94,8 +102,10 @@ class ApiProblem(Exception):
         place: ProblemPlace | None = None,
         *,
         expected: tuple[str, ...] = (),
+        faults: tuple[Fault, ...] = (),
         headers: dict[str, str] | None = None,
     ) -> None:
+        self.faults = faults
         self.name, self.detail, self.place, self.expected = name, detail, place, expected
         self.headers = headers or {}
         super().__init__(f"{name}: {detail}")
@@ -115,6 +125,7 @@ class ApiProblem(Exception):
             detail=self.detail,
             place=self.place if self.place is not None else UNSET,
             expected=self.expected or UNSET,
+            faults=self.faults or UNSET,
         )
 
 

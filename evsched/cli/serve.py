@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from events.streams import open_log
+from events.streams import open_log, open_streams
 from events.streams.export import SUFFIXES
 from events.streams.private_files import plain_name
 from evsched.cli.answers import MISUSE, CommandError, say
@@ -113,6 +113,7 @@ def _served(
     from evsched.api.app import Served  # noqa: PLC0415 - an extra
     from evsched.api.asking import Asking  # noqa: PLC0415
     from evsched.api.guard import LOOPBACK, Hosts  # noqa: PLC0415
+    from evsched.api.jobs import Jobs  # noqa: PLC0415
     from evsched.api.keeping import Beside  # noqa: PLC0415
     from evsched.api.past import LogPlaces, Past  # noqa: PLC0415
 
@@ -130,6 +131,10 @@ def _served(
     return Served(
         past=Past(places),
         asking=Asking(places.open_log, beside, "evsched-questions"),
+        jobs=Jobs(lambda: Asking(places.open_log, beside, "evsched-job")),
+        open_streams=None
+        if url.endswith(SUFFIXES)
+        else lambda: open_streams(url, where.partition, security),
         hosts=Hosts(names=tuple(name.lower() for name in names)),
         partition=where.partition,
         release=version("evsched"),

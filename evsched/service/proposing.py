@@ -94,6 +94,11 @@ def _answers(events: Iterable[AnyEvent], wanted: Collection[str]) -> dict[str, s
     return answers
 
 
+def answer_in(events: Iterable[AnyEvent], proposal: str) -> AnyEvent | None:
+    """Return the event that answers a proposal, taken or refused; None: none of these does."""
+    return next((event for event in events if _answers((event,), (proposal,))), None)
+
+
 def _id_in(event: InputRejected) -> str:
     """Return the id of a proposal that was refused because it had been answered before."""
     return "" if event.input is None else event.input.proposal

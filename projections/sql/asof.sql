@@ -37,3 +37,6 @@ SELECT application, queue FROM (
     UNION ALL
     SELECT application, queue, from_seq FROM allocations WHERE allocation = :name AND from_seq <= :seq
 ) ORDER BY from_seq DESC LIMIT 1;
+
+-- name: document_at(seq)$
+SELECT document FROM configurations WHERE from_seq <= :seq AND to_seq > :seq;

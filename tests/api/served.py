@@ -12,11 +12,13 @@ from events.streams import open_log, open_streams
 from evsched.api.app import Served, application
 from evsched.api.asking import Asking
 from evsched.api.guard import Hosts
+from evsched.api.jobs import Jobs
 from evsched.api.keeping import Beside
 from evsched.api.past import LogPlaces, Past
 from evsched.api.serving import HttpServer, Listen
 from evsched.snapshots.store import SnapshotStore
 from tests.replays.logs import sealed
+from tests.service.clocked import START, Leader
 
 HOST = "http://localhost"
 
@@ -37,7 +39,11 @@ def served_over(url, folder):
 
     places = LogPlaces(open_log=lambda: open_log(url), beside=beside)
     return Served(
-        past=Past(places), asking=Asking(places.open_log, beside, "questions"), hosts=Hosts()
+        past=Past(places),
+        asking=Asking(places.open_log, beside, "questions"),
+        jobs=Jobs(lambda: Asking(places.open_log, beside, "job")),
+        hosts=Hosts(),
+        open_streams=lambda: open_streams(url),
     )
 
 
@@ -126,3 +132,27 @@ class Reader:
                     event = {}
                     if len(self.seen) >= until:
                         return
+
+
+@asynccontextmanager
+async def led(url):
+    """Let a leader answer what is proposed to a log."""
+    async with open_streams(url) as streams:
+        await streams.log.create()
+        leader = Leader(streams, 1)
+        await leader.start(START)
+        leading = asyncio.create_task(_lead(leader))
+        try:
+            yield
+        finally:
+            leading.cancel()
+            await asyncio.gather(leading, return_exceptions=True)
+
+
+async def _lead(leader):
+    now = START
+    while True:
+        position = leader.leadership.head.inbox_next
+        if await leader.streams.inbox.read(position, 1, wait_s=5):
+            now += 1000
+            await leader.happen(now)
