@@ -58,5 +58,8 @@ class Index:
     def node_changed(self, node: Node) -> None:
         """Capacity, reservations or schedulability of a node changed."""
 
-    def nodes_changed(self) -> None:
-        """A node came or went."""
+    def node_joined(self, node: Node) -> None:
+        """A node came."""
+
+    def node_left(self, node: Node) -> None:
+        """A node went (it is already gone from the state)."""

@@ -64,7 +64,7 @@ def node_registered(state: State, event: v.NodeRegistered) -> None:
         state.total[index] += amount
     state.nodes[event.node] = node
     if state.index is not None:
-        state.index.nodes_changed()
+        state.index.node_joined(node)
     state.retry_needed = True
 
 
@@ -105,7 +105,7 @@ def node_removed(state: State, event: v.NodeRemoved) -> None:
     for index, amount in enumerate(node.capacity):
         state.total[index] -= amount
     if state.index is not None:
-        state.index.nodes_changed()
+        state.index.node_left(node)
     state.retry_needed = True
 
 

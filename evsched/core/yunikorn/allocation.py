@@ -214,4 +214,4 @@ def _note_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None
             if columns.place_on(ask.required_node, shape.pairs) is None:
                 tracer.note(ask.id, "required-node", node=ask.required_node)
         elif columns.place(shape) is None:
-            tracer.note(ask.id, "no-node", nodes=len(columns.names), resources=shape.resources)
+            tracer.note(ask.id, "no-node", nodes=len(columns.rows), resources=shape.resources)

@@ -121,7 +121,7 @@ class Outlook:
         roomy = self.index.schedulable.copy()
         for lacking in self.lacking:
             roomy &= lacking <= 0
-        pages: list[int] = roomy.nonzero()[0].tolist()
+        pages: list[int] = self.index.by_name(roomy.nonzero()[0]).tolist()
         return pages
 
     def is_free(self, page: int) -> bool:
@@ -129,7 +129,7 @@ class Outlook:
         asker = self.asker
         if first_exceeded(asker.leaf, asker.pairs) is not None:
             return False
-        return self.state.nodes[self.index.names[page]].fits(asker.pairs, asker.ask)
+        return self.state.nodes[self.index.node(page)].fits(asker.pairs, asker.ask)
 
     def eligible(self, known: dict[Similar, Eligible]) -> Eligible:
         """Return which allocations may be victims taken alone.
@@ -359,7 +359,7 @@ class _Packed:
         return found
 
 
-def by_bound(bounds: list[Longs], pages: Longs) -> Iterator[int]:
+def by_bound(index: VictimIndex, bounds: list[Longs], pages: Longs) -> Iterator[int]:
     """Yield pages by their bounds, then by name.
 
     The first is found without sorting the rest, as it often is the only one needed.
@@ -368,9 +368,10 @@ def by_bound(bounds: list[Longs], pages: Longs) -> Iterator[int]:
     for column in bounds:
         values = column[least]
         least = least[values == values.min()]
-    first = int(least[0])
+    first = index.first_by_name(least)
     yield first
-    order = np.lexsort((pages, *(column[pages] for column in reversed(bounds))))
-    for page in pages[order].tolist():
+    by_name = index.by_name(pages)
+    order = np.lexsort([column[by_name] for column in reversed(bounds)])
+    for page in by_name[order].tolist():
         if page != first:
             yield page

@@ -2,8 +2,9 @@
 
 One int64 array a resource type holds what anybody may take of it on each node (capacity less usage
 less what is reserved for anybody), so that "where does this fit" is one vectorised comparison a
-type. Rows stand in the order of node names, so that of two nodes with equal scores the smaller name
-wins without being compared.
+type. A node keeps its row until it leaves, and the row of one that left is used again, so that a
+cluster whose nodes come and go costs what changes. Of two nodes with equal scores the smaller name
+wins: heaps hold names, and vectorised looks compare their ranks.
 
 **Scores.** The use of one type is ``floor(used * 10**9 / capacity)``. A node's use is the weighted
 mean over the types that it has, rounded down: a mean and not a sum, so that a node with one more
@@ -15,7 +16,7 @@ Python with exact integers whenever a node changes, and only compared in the col
 anybody, and under ``fair`` the first of them is the least used one, which nearly always has room.
 
 **Equal asks are placed together.** A shape that is searched for often has a heap of the nodes that
-it fits, by (score, row). These heaps are lazy: changed rows are noted in a journal, a search first
+it fits, by (score, name). These heaps are lazy: changed rows are noted in a journal, a search first
 pushes those that changed since its last one, and drops entries from the top that are out of date.
 So a run of equal asks costs a push and a pop each instead of a scan over all nodes.
 
@@ -32,6 +33,8 @@ import numpy as np
 
 from events.configuration import YunikornSpec
 from evsched.core.yunikorn.index import index_of
+from evsched.core.yunikorn.name_ranks import NameRanks
+from evsched.core.yunikorn.row_numbers import RowNumbers, widened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +47,6 @@ FULL = 10**9
 """The use of a node whose every type is used up."""
 DEFAULT_WEIGHT = 1000
 LOWEST, HIGHEST = -(2**62), 2**62
-NEVER = 2**63 - 1
 HEAP_FROM = 4
 """With which search for a shape its heap is built."""
 MOST_HEAPS = 32
@@ -55,7 +57,7 @@ SHUT = -1
 
 
 class NodeHeap:
-    """The nodes that some amounts fit, by (score, row); entries may be out of date.
+    """The nodes that some amounts fit, by (score, name); entries may be out of date.
 
     Attributes:
         pairs: The amounts; none for the heap of all nodes that take anybody.
@@ -64,7 +66,7 @@ class NodeHeap:
 
     __slots__ = ("entries", "pairs", "read")
 
-    def __init__(self, pairs: Pairs, entries: list[tuple[int, int]], read: int) -> None:
+    def __init__(self, pairs: Pairs, entries: list[tuple[int, str]], read: int) -> None:
         """Take over the entries, in any order."""
         heapify(entries)
         self.pairs = pairs
@@ -76,7 +78,7 @@ class NodeColumns:
     """Free space and scores of all nodes of one state (protocol `evsched.core.yunikorn.index.Columns`).
 
     Attributes:
-        names: Of the nodes, sorted; the row of a node is its place here.
+        names: Of the nodes by row; None for a row that is free.
         rows: Row by name.
         available: One array a resource type: what anybody may take, negative when a node shrank
             below its usage.
@@ -94,9 +96,12 @@ class NodeColumns:
             -1 if isinstance(spec, YunikornSpec) and spec.node_sort_policy == "binpacking" else 1
         )
         self._weights = [weights.get(name, DEFAULT_WEIGHT) for name in state.types.names]
-        self.names = sorted(state.nodes)
-        self.rows = {name: row for row, name in enumerate(self.names)}
-        nodes = [state.nodes[name] for name in self.names]
+        names = sorted(state.nodes)
+        self._numbers: RowNumbers[str] = RowNumbers(names)
+        self.names = self._numbers.owners
+        self.rows = {name: row for row, name in enumerate(names)}
+        self._order = NameRanks(names)
+        nodes = [state.nodes[name] for name in names]
         self._shut = [SHUT] * state.width
         self._rest = [_rest(node) if node.schedulable else self._shut for node in nodes]
         self._score = [self._score_of(node) for node in nodes]
@@ -112,16 +117,41 @@ class NodeColumns:
         self.scores: NDArray[np.int64] = np.array(self._score, dtype=np.int64)
         self.grown: dict[int, None] = {}
         self._dirty: dict[str, Node] = {}
-        self._journal: list[int] = []
+        self._journal: list[str] = []
         self._heaps: dict[int, NodeHeap] = {}
         self._searched: dict[int, int] = {}
         self._all = self._heap_of(())
 
     # -------------------------------------------------------------------------------------- changes
 
+    def node_joined(self, node: Node) -> None:
+        """Give a new node a row."""
+        row = self.rows[node.name] = self._numbers.take(node.name)
+        self._order.add(row, node.name)
+        if row == len(self._rest):
+            self._rest.append(self._shut)
+            self._score.append(0)
+        if row >= len(self.scores):
+            self.available = [widened(column) for column in self.available]
+            self.schedulable, self.scores = widened(self.schedulable), widened(self.scores)
+        self._dirty[node.name] = node
+
+    def node_left(self, node: Node) -> None:
+        """Take the row of a node back: nothing fits there."""
+        row = self.rows.pop(node.name)
+        self._numbers.give(row)
+        self._order.remove(row, node.name)
+        self._dirty.pop(node.name, None)
+        self.grown.pop(row, None)
+        self._rest[row] = self._shut
+        self.schedulable[row] = False
+        for column in self.available:
+            column[row] = SHUT
+
     def node_changed(self, node: Node) -> None:
         """Note that usage, capacity, reservations or schedulability of a node changed; looked at when it matters."""
-        self._dirty[node.name] = node
+        if node.name in self.rows:  # what ran on a node that left is released after that
+            self._dirty[node.name] = node
 
     @property
     def retry_needed(self) -> bool:
@@ -135,7 +165,7 @@ class NodeColumns:
         for node in self._dirty.values():
             self._settle(node, self.rows[node.name])
         self._dirty.clear()
-        if len(self._journal) > 4 * len(self.names) + 4096:
+        if len(self._journal) > 4 * len(self.rows) + 4096:
             self._journal.clear()
             self._heaps.clear()
             self._all = self._heap_of(())
@@ -150,7 +180,7 @@ class NodeColumns:
                 self.grown[row] = None
         self.schedulable[row] = node.schedulable
         self.scores[row] = self._score[row] = self._score_of(node)
-        self._journal.append(row)
+        self._journal.append(node.name)
 
     def _score_of(self, node: Node) -> int:
         total = weighed = 0
@@ -193,18 +223,22 @@ class NodeColumns:
     def place_among(self, rows: list[int], pairs: Pairs) -> str | None:
         """Return the first of some nodes, by score and then name, that these amounts fit; None when none does."""
         self.settle()
-        fitting = [(self._score[row], row) for row in rows if self.fits_in(row, pairs)]
-        return self.names[min(fitting)[1]] if fitting else None
+        fitting = [
+            (self._score[row], name)
+            for row in rows
+            if (name := self.names[row]) is not None and self.fits_in(row, pairs)
+        ]
+        return min(fitting)[1] if fitting else None
 
     def place(self, shape: Shape) -> str | None:
         """Return the first node, in the order of the scores and then names, that the shape fits; None when none does."""
         self.settle()
         pairs = shape.pairs
-        row = self._first(self._all)
-        if row is None or self.fits_in(row, pairs):
-            return None if row is None else self.names[row]
+        name = self._first(self._all)
+        if name is None or self.fits_in(self.rows[name], pairs):
+            return name
         heap = self._heaps.get(shape.index)
-        if heap is not None and len(self._journal) - heap.read > len(self.names):
+        if heap is not None and len(self._journal) - heap.read > len(self.rows):
             del self._heaps[shape.index]  # so much has changed that a new one is cheaper
             heap = None
         if heap is None:
@@ -212,46 +246,55 @@ class NodeColumns:
                 self._searched.clear()
             searched = self._searched[shape.index] = self._searched.get(shape.index, 0) + 1
             if searched < HEAP_FROM or len(self._heaps) >= MOST_HEAPS:
-                row = self._scan(pairs)
-                return None if row is None else self.names[row]
+                return self._scan(pairs)
             heap = self._heaps[shape.index] = self._heap_of(pairs)
-        row = self._first(heap)
-        return None if row is None else self.names[row]
+        return self._first(heap)
 
-    def _scan(self, pairs: Pairs) -> int | None:
-        fits = self.fitting(pairs)
-        if not fits.any():
+    def _scan(self, pairs: Pairs) -> str | None:
+        rows = self.fitting(pairs).nonzero()[0]
+        if not len(rows):
             return None
-        return int(np.where(fits, self.scores, NEVER).argmin())
+        scores = self.scores[rows]
+        return self.names[self._order.first(rows[scores == scores.min()])]
 
     def _heap_of(self, pairs: Pairs) -> NodeHeap:
         rows = np.flatnonzero(self.fitting(pairs))
+        names = map(self.names.__getitem__, rows.tolist())
+        entries = zip(self.scores[rows].tolist(), names, strict=True)
         return NodeHeap(
             pairs,
-            list(zip(self.scores[rows].tolist(), rows.tolist(), strict=True)),
+            [(score, name) for score, name in entries if name is not None],
             len(self._journal),
         )
 
-    def _first(self, heap: NodeHeap) -> int | None:
-        """Return the row of the first node of a heap that is still what its entry says."""
-        entries, pairs, scores, journal, rest, shut = (
+    def _first(self, heap: NodeHeap) -> str | None:
+        """Return the first node of a heap that is still what its entry says."""
+        entries, pairs, scores, journal, rest, shut, rows = (
             heap.entries,
             heap.pairs,
             self._score,
             self._journal,
             self._rest,
             self._shut,
+            self.rows,
         )
         end = len(journal)
         while heap.read < end:
-            row = journal[heap.read]
+            name = journal[heap.read]
             heap.read += 1
-            if rest[row] is not shut and self.fits_in(row, pairs):
-                heappush(entries, (scores[row], row))
+            row = rows.get(name)
+            if row is not None and rest[row] is not shut and self.fits_in(row, pairs):
+                heappush(entries, (scores[row], name))
         while entries:
-            score, row = entries[0]
-            if scores[row] == score and rest[row] is not shut and self.fits_in(row, pairs):
-                return row
+            score, name = entries[0]
+            row = rows.get(name)
+            if (
+                row is not None
+                and scores[row] == score
+                and rest[row] is not shut
+                and self.fits_in(row, pairs)
+            ):
+                return name
             heappop(entries)
         return None
 

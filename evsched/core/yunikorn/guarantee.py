@@ -177,10 +177,10 @@ class _Case:
         """Return that the ask waits for room that is being freed, by nomination or for a while; None: it does not."""
         reason = "node {}: will have room once those who were told to go are gone"
         if page is not None and not self.rules.nominates:
-            return Failure(GOING, reason.format(self.index.names[page]))
+            return Failure(GOING, reason.format(self.index.node(page)))
         short = [shortage.queue for shortage in self.shortages]
         for one in self.outlook.roomy():
-            name = self.index.names[one]
+            name = self.index.node(one)
             until = nomination.until(self.state, self.ask, name, short)
             if until is not None:
                 # Room below a maximum that is short even then cannot be promised.
@@ -199,12 +199,13 @@ class _Case:
         better), and the event says so.
         """
         bounds = self.outlook.bounds(allowed, pages, level)
-        best: tuple[tuple[int, ...], int, tuple[Allocation, ...]] | None = None
+        best: tuple[tuple[int, ...], int, int, tuple[Allocation, ...]] | None = None
         in_vain = 0
-        for page in by_bound(bounds, pages):
+        for page in by_bound(self.index, bounds, pages):
+            rank = self.index.rank(page)
             if (
                 best is not None
-                and (tuple(int(column[page]) for column in bounds), page) >= best[:2]
+                and (tuple(int(column[page]) for column in bounds), rank) >= best[:2]
             ):
                 break
             if self.expanded >= self.rules.ask_budget or in_vain >= self.rules.nodes_in_vain:
@@ -214,22 +215,19 @@ class _Case:
             most = best[0][2] if best is not None and best[0][:2] == (0, 0) else None
             found = self._search(page, allowed, int(bounds[2][page]), most)
             if found is not None:
-                key = (
-                    self.cost.between_nodes(found, self._waste(page, found), self.state.time),
-                    page,
-                )
-                if best is None or key < best[:2]:
-                    best = (*key, found)
+                cost = self.cost.between_nodes(found, self._waste(page, found), self.state.time)
+                if best is None or (cost, rank) < best[:2]:
+                    best = (cost, rank, page, found)
                     in_vain = 0
         if best is None:
             return None
-        _, page, victims = best
+        _, _, page, victims = best
         broken = laws.broken_by(self.state, self.asker, victims)
         if broken is not None:
             raise AssertionError(
-                f"plan for {self.asker.leaf.path} on node {self.index.names[page]}: breaks {broken}"
+                f"plan for {self.asker.leaf.path} on node {self.index.node(page)}: breaks {broken}"
             )
-        return Plan(self.index.names[page], victims, self.cut)
+        return Plan(self.index.node(page), victims, self.cut)
 
     def _waste(self, page: int, victims: Sequence[Allocation]) -> list[int]:
         """Return what victims give up beyond what the ask lacks on a node, by the ask's types."""

@@ -24,6 +24,12 @@ class Columns(Protocol):
     def node_changed(self, node: Node) -> None:
         """Usage, capacity, reservations or schedulability of a node changed."""
 
+    def node_joined(self, node: Node) -> None:
+        """A node came."""
+
+    def node_left(self, node: Node) -> None:
+        """A node went (it is already gone from the state)."""
+
 
 class Order(Protocol):
     """Which of the asks that wait is next."""
@@ -75,8 +81,11 @@ class Victims(Protocol):
     def node_changed(self, node: Node) -> None:
         """Capacity, reservations or schedulability of a node changed."""
 
-    def nodes_changed(self) -> None:
-        """A node came or went."""
+    def node_joined(self, node: Node) -> None:
+        """A node came."""
+
+    def node_left(self, node: Node) -> None:
+        """A node went (it is already gone from the state)."""
 
 
 class YunikornIndex(Index):
@@ -171,11 +180,19 @@ class YunikornIndex(Index):
         if self.victims is not None:
             self.victims.node_changed(node)
 
-    def nodes_changed(self) -> None:
-        """A node came or went; the columns are as long as there are nodes."""
-        self.columns = None
+    def node_joined(self, node: Node) -> None:
+        """A node came."""
+        if self.columns is not None:
+            self.columns.node_joined(node)
         if self.victims is not None:
-            self.victims.nodes_changed()
+            self.victims.node_joined(node)
+
+    def node_left(self, node: Node) -> None:
+        """A node went."""
+        if self.columns is not None:
+            self.columns.node_left(node)
+        if self.victims is not None:
+            self.victims.node_left(node)
 
 
 def index_of(state: State) -> YunikornIndex:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 T = TypeVar("T")
@@ -24,9 +26,9 @@ class RowNumbers(Generic[T]):
 
     __slots__ = ("_free", "owners")
 
-    def __init__(self) -> None:
-        """Start without rows."""
-        self.owners: list[T | None] = []
+    def __init__(self, owners: Iterable[T] = ()) -> None:
+        """Start with these owners, in this order."""
+        self.owners: list[T | None] = list(owners)
         self._free: list[int] = []
 
     def take(self, owner: T) -> int:

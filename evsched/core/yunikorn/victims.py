@@ -1,11 +1,17 @@
-"""Possible victims: columns over allocations and nodes, so that most nodes are ruled out all at once.
+"""Which allocations could be preempted: columns over allocations and nodes, so that most nodes are ruled out all at once.
 
 The allocations of a node lie together in its *page*, cheapest victim first, so that what can be
-said of a node is a sum or a maximum over its page. Pages follow the order of the nodes' names.
-Allocations that can never be victims (being evicted already, or with a required node) are left out. A
-page whose node changed is written anew before the next decision; when most of them changed, or one
-no longer fits into its place, everything is built from the state. Nothing here is truth: dropping
-it changes no decision.
+said of a node is a sum or a maximum over its page. Allocations that can never be victims (their
+eviction was requested already, or they have a required node) are left out. A page whose node
+changed is written again before the next decision; when most of them changed, everything is built
+from the state.
+
+A node that joins gets a page at the end, where there is spare room, or one that another node left;
+a node whose allocations no longer fit into its page moves to a larger one. So pages follow the order
+of names only at first, and `NameRanks` knows it from then on. A page without a node is empty and
+not schedulable, so that no look finds anything there.
+
+Nothing here is truth: dropping it changes no decision.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ from evsched.core.state import State
 from evsched.core.workloads import Allocation, Node
 from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.index import index_of
+from evsched.core.yunikorn.name_ranks import NameRanks
 
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -29,7 +36,13 @@ NO_LEAF = 0
 """The leaf of a place that holds nobody."""
 
 SPARE = 2
-"""Free places at the end of every page, so that a new allocation seldom moves all pages."""
+"""Free places at the end of every page, so that a new allocation seldom moves it."""
+
+TAIL_SHARE = 8
+"""One in so many places is kept free behind all pages, for new ones and those that need more room."""
+
+FEWEST_SPARE = 256
+"""So many places at least are kept free there."""
 
 REBUILD_SHARE = 4
 """When more than one in so many pages changed, all are built anew, which is cheaper by then."""
@@ -39,7 +52,7 @@ class VictimIndex:
     """The columns.
 
     Attributes:
-        names: Nodes by page, ascending.
+        names: Nodes by page; None for a page without one.
         schedulable: By page.
         space: By type and page: what is free once all that were told are gone, reservations
             subtracted.
@@ -59,9 +72,26 @@ class VictimIndex:
         self._state = state
         self.cost = cost
         self._dirty: dict[str, None] = {}
-        self._stale = False
+        self.names: list[str | None]
+        self.schedulable: Bools
+        self.space: list[Longs]
+        self.starts: Longs
+        self.page: Longs
+        self.leaf: NDArray[np.int32]
+        self.priority: Longs
+        self.flags: NDArray[np.int8]
+        self.amounts: list[Longs]
+        self.parts: list[Longs]
+        self.slots: list[Allocation | None]
         self.leaves: list[str]
         self._leaf_number: dict[str, int]
+        self._page_of: dict[str, int]
+        self._order: NameRanks
+        self._room: Longs
+        self._usual_room: int
+        self._free_pages: list[int]
+        self._largest_first: dict[int, Longs]
+        self._cheapest_first: Longs | None
         self._build()
 
     # ----------------------------------------------------------------------- what the reducer tells
@@ -77,23 +107,66 @@ class VictimIndex:
         """Capacity, reservations or schedulability of a node changed."""
         self._dirty[node.name] = None
 
-    def nodes_changed(self) -> None:
-        """A node came or went."""
-        self._stale = True
+    def node_joined(self, node: Node) -> None:
+        """A node came; its page is made before the next decision."""
+        self._dirty[node.name] = None
+
+    def node_left(self, node: Node) -> None:
+        """A node went; its page is taken away before the next decision."""
+        self._dirty[node.name] = None
 
     # ----------------------------------------------------------------------------------- keeping up
 
     def refresh(self) -> None:
         """Catch up with what changed; the columns are those of the state afterwards."""
-        if self._stale or len(self._dirty) * REBUILD_SHARE > len(self.names) + REBUILD_SHARE:
+        if len(self._dirty) * REBUILD_SHARE > len(self.names) + REBUILD_SHARE:
             self._build()
             return
         for name in self._dirty:
-            page = self._page_of.get(name)
-            if page is not None and not self._write_page(page, self._state.nodes[name]):
+            node, page = self._state.nodes.get(name), self._page_of.get(name)
+            if page is not None and (node is None or not self._write_page(page, node)):
+                self._leave_page(page, name)
+                page = None
+            if node is not None and page is None and not self._take_page(node):
                 self._build()
                 return
         self._dirty.clear()
+
+    def _leave_page(self, page: int, name: str) -> None:
+        """Empty a page and keep it for another node."""
+        del self._page_of[name]
+        self._order.remove(page, name)
+        self.names[page] = None
+        self.schedulable[page] = False
+        self._fill(page, [])
+        self._free_pages.append(page)
+
+    def _take_page(self, node: Node) -> bool:
+        """Give a node a page, the one that became free last or one behind all others; False when there is no room."""
+        room = max(len(node.allocations) + SPARE, self._usual_room)
+        page = next((one for one in reversed(self._free_pages) if self._room[one] >= room), None)
+        if page is not None:
+            self._free_pages.remove(page)
+        else:
+            page = len(self.names) - 1
+            if self._room[page] <= room:
+                return False
+            self._split(page, room)
+        self.names[page] = node.name
+        self._page_of[node.name] = page
+        self._order.add(page, node.name)
+        return self._write_page(page, node)
+
+    def _split(self, page: int, room: int) -> None:
+        """Cut the last page, which no node has, in two."""
+        start = int(self.starts[page])
+        self.starts = np.append(self.starts, start + room)
+        self._room = np.append(self._room, self._room[page] - room)
+        self._room[page] = room
+        self.page[start + room :] = page + 1
+        self.schedulable = np.append(self.schedulable, False)
+        self.space = [np.append(column, 0) for column in self.space]
+        self.names.append(None)
 
     def _number(self, leaf: str) -> int:
         number = self._leaf_number.get(leaf)
@@ -105,11 +178,13 @@ class VictimIndex:
     def _build(self) -> None:
         state = self._state
         self._dirty.clear()
-        self._stale = False
         self.leaves = [""]
         self._leaf_number = {}
-        self.names = sorted(state.nodes)
-        self._page_of = {name: page for page, name in enumerate(self.names)}
+        names = sorted(state.nodes)
+        self.names = [*names, None]
+        self._page_of = {name: page for page, name in enumerate(names)}
+        self._order = NameRanks(names)
+        self._free_pages = []
         page_of = self._page_of
         here = [
             allocation
@@ -123,79 +198,72 @@ class VictimIndex:
         parts = [np.fromiter(map(part.of, here), np.int64, len(here)) for part in self.cost.parts]
         newest = np.fromiter((-allocation.seq for allocation in here), np.int64, len(here))
         order = np.lexsort((newest, *reversed(parts), pages * 4 + flags))
-        counts = (
-            np.bincount(pages, minlength=len(self.names))
-            if here
-            else np.zeros(len(self.names), np.int64)
-        )
+        counts = np.bincount(pages, minlength=len(self.names))
         room = counts + SPARE
-        self.starts: Longs = (
-            np.concatenate((np.zeros(1, np.int64), np.cumsum(room)[:-1]))
-            if len(room)
-            else np.zeros(0, np.int64)
-        )
+        self._usual_room = int(room.max())
+        room[-1] = max(int(room.sum()) // TAIL_SHARE, FEWEST_SPARE)
+        self.starts = np.cumsum(room) - room
         self._room = room
         size = int(room.sum())
         sorted_pages = pages[order]
         # Place of each: the start of its page plus its rank in it.
-        first = (
-            np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)[:-1]))
-            if len(counts)
-            else counts
-        )
+        first = np.cumsum(counts) - counts
         places = self.starts[sorted_pages] + np.arange(len(here)) - first[sorted_pages]
-        self.page: Longs = np.repeat(np.arange(len(self.names)), room)
-        self.leaf: NDArray[np.int32] = np.zeros(size, np.int32)
+        self.page = np.repeat(np.arange(len(self.names)), room)
+        self.leaf = np.zeros(size, np.int32)
         self.leaf[places] = np.fromiter(
             (self._number(allocation.queue) for allocation in here), np.int32, len(here)
         )[order]
-        self.priority: Longs = np.zeros(size, np.int64)
+        self.priority = np.zeros(size, np.int64)
         self.priority[places] = np.fromiter(
             (allocation.priority for allocation in here), np.int64, len(here)
         )[order]
-        self.flags: NDArray[np.int8] = np.zeros(size, np.int8)
+        self.flags = np.zeros(size, np.int8)
         self.flags[places] = flags[order]
-        self.parts: list[Longs] = [_spread(part[order], places, size) for part in parts]
+        self.parts = [_spread(part[order], places, size) for part in parts]
         shapes = np.fromiter((allocation.shape for allocation in here), np.int64, len(here))[order]
         numbers, shapes = np.unique(shapes, return_inverse=True)
         table = np.zeros((state.width, len(numbers)), np.int64)
         for column, number in enumerate(numbers.tolist()):
             for index, amount in state.types.shapes[number].pairs:
                 table[index, column] = amount
-        self.amounts: list[Longs] = [
-            _spread(table[index][shapes], places, size) for index in range(state.width)
-        ]
-        self.slots: list[Allocation | None] = [None] * size
+        self.amounts = [_spread(table[index][shapes], places, size) for index in range(state.width)]
+        self.slots = [None] * size
         for place, source in zip(places.tolist(), order.tolist(), strict=True):
             self.slots[place] = here[source]
-        self._largest_first: dict[int, Longs] = {}
-        self._cheapest_first: Longs | None = None
+        self._largest_first = {}
+        self._cheapest_first = None
         self._build_nodes()
 
     def _build_nodes(self) -> None:
         state = self._state
-        nodes = [state.nodes[name] for name in self.names]
-        self.schedulable: Bools = np.fromiter(
-            (node.schedulable for node in nodes), np.bool_, len(nodes)
-        )
+        nodes = [state.nodes[name] for name in self._page_of]
+        self.schedulable = np.array([*(node.schedulable for node in nodes), False], np.bool_)
         room = [node.room_after(state.types.shapes) for node in nodes]
-        table = np.array(room, np.int64).reshape(len(nodes), state.width)
-        self.space: list[Longs] = [
-            np.ascontiguousarray(table[:, index]) for index in range(state.width)
-        ]
+        room.append([0] * state.width)
+        table = np.array(room, np.int64).reshape(len(room), state.width)
+        self.space = [np.ascontiguousarray(table[:, index]) for index in range(state.width)]
 
     def _write_page(self, page: int, node: Node) -> bool:
-        """Write one page anew; False when its allocations no longer fit into it."""
-        shapes = self._state.types.shapes
+        """Write one page again; False when its allocations no longer fit into it."""
         possible = (
             one
             for one in node.allocations.values()
             if not one.eviction_requested and one.required_node is None
         )
         here = sorted(possible, key=self.cost.candidate_key)
-        room, start = int(self._room[page]), int(self.starts[page])
-        if len(here) > room:
+        if len(here) > int(self._room[page]):
             return False
+        self._fill(page, here)
+        self.schedulable[page] = node.schedulable
+        for column, room in zip(self.space, node.room_after(self._state.types.shapes), strict=True):
+            column[page] = room
+        return True
+
+    def _fill(self, page: int, here: list[Allocation]) -> None:
+        """Put allocations, cheapest first, into a page that has room for them."""
+        shapes = self._state.types.shapes
+        room, start = int(self._room[page]), int(self.starts[page])
         end, stop = start + len(here), start + room
         self.leaf[end:stop] = NO_LEAF
         self.slots[start:stop] = [*here, *[None] * (room - len(here))]
@@ -215,10 +283,6 @@ class VictimIndex:
             self._cheapest_first[start:stop] = start + np.lexsort(
                 [part[start:stop] for part in reversed(self.parts)]
             )
-        self.schedulable[page] = node.schedulable
-        for column, room in zip(self.space, node.room_after(shapes), strict=True):
-            column[page] = room
-        return True
 
     def largest_first(self, index: int) -> Longs:
         """Return all places, page by page, those with most of a type first."""
@@ -243,6 +307,24 @@ class VictimIndex:
     def page_of(self, node: str) -> int | None:
         """Return the page of a node; None when it has none."""
         return self._page_of.get(node)
+
+    def first_by_name(self, pages: Longs) -> int:
+        """Return the page of some, at least one, whose node has the smallest name."""
+        return self._order.first(pages)
+
+    def by_name(self, pages: Longs) -> Longs:
+        """Return pages in the order of the names of their nodes."""
+        return self._order.sorted(pages)
+
+    def rank(self, page: int) -> int:
+        """Return the rank of a node's name among all."""
+        return int(self._order.ranks[page])
+
+    def node(self, page: int) -> str:
+        """Return the name of the node of a page that has one."""
+        name = self.names[page]
+        assert name is not None
+        return name
 
     def page_end(self, page: int) -> int:
         """Return the place behind a page."""
