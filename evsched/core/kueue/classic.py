@@ -47,9 +47,13 @@ class Sources(NamedTuple):
 
 
 def search(trial: QuotaOverlay, wanted: PreemptionRequest) -> list[Target]:
-    """Return the victims that make room for a request, in the order in which they were chosen; none when none do.
+    """Return the victims that make room for a request, in the order in which they were chosen.
 
-    The trial is left as it was.
+    Two attempts at most, the one with borrowing allowed and the other without; the first that
+    succeeds counts. Its victims are minimised in the same terms. The trial is left as it was.
+
+    Returns:
+        At least one victim; empty when none help.
     """
     if not wanted.can_ever_fit():
         return []
@@ -64,7 +68,13 @@ def search(trial: QuotaOverlay, wanted: PreemptionRequest) -> list[Target]:
 
 
 def attempts(trial: QuotaOverlay, wanted: PreemptionRequest, sources: Sources) -> tuple[bool, ...]:
-    """Return whether borrowing is allowed in the first and in the second attempt."""
+    """Return whether borrowing is allowed in the first and in the second attempt.
+
+    With victims in the ask's own queue alone one attempt is enough: nothing is reclaimed, so
+    borrowing does no harm. Where the queue may not borrow while it preempts, a request above its
+    nominal quota can only be met by advantaged candidates, and without them by staying within that
+    quota first.
+    """
     if not sources.advantaged and not sources.plain:
         return (True,)
     if wanted.spec.borrow_within_cohort == "Never":
@@ -79,7 +89,12 @@ def attempts(trial: QuotaOverlay, wanted: PreemptionRequest, sources: Sources) -
 
 
 def collect(trial: QuotaOverlay, wanted: PreemptionRequest) -> Sources:
-    """Find the groups that hold at least one usable candidate."""
+    """Find the groups that hold at least one usable candidate.
+
+    A group is the workloads of one queue that use the same types, so that it is in or out as a
+    whole. Only queues above their nominal quota are walked, which the tree keeps by type. What is
+    asked of a cohort is asked once for all the queues in it.
+    """
     own = [
         group
         for group in wanted.groups(trial, wanted.queue)
@@ -137,7 +152,11 @@ def _at_nominal(trial: QuotaOverlay, wanted: PreemptionRequest) -> bool:
 def _meeting(
     trial: QuotaOverlay, cohort: Quota, advantage: dict[Quota, bool], contested: tuple[int, ...]
 ) -> Quota | None:
-    """Return the lowest cohort above both queues; None when a cohort below it is within its quota, which spares all in it."""
+    """Return the lowest cohort above both queues; None where nothing below it may be taken.
+
+    That is when a cohort on the way is within its own quota: what is in it has only what belongs
+    to it.
+    """
     node: Quota | None = cohort
     while node is not None and node not in advantage:
         if not trial.above(node, contested):
@@ -147,11 +166,16 @@ def _meeting(
 
 
 def _first(entries: list[Entry], limit: int | None) -> bool:
+    """Tell whether a sorted list holds a candidate below the limit: its first one tells."""
     return bool(entries) and (limit is None or entries[0][0] < limit)
 
 
 def _advantages(trial: QuotaOverlay, wanted: PreemptionRequest) -> dict[Quota, bool]:
-    """Return, for every cohort above the ask's queue, whether candidates that are found there are advantaged."""
+    """Return, for every cohort above the ask's queue, whether candidates there are advantaged.
+
+    They are when some node below that cohort, on the ask's side, could hold what is left of the
+    request within its own quota: the others only have what they borrowed from there.
+    """
     found: dict[Quota, bool] = {}
     rest, advantage = dict(wanted.request), False
     for node in reversed(wanted.queue.down):
@@ -171,7 +195,14 @@ def _advantages(trial: QuotaOverlay, wanted: PreemptionRequest) -> dict[Quota, b
 def _attempt(
     trial: QuotaOverlay, wanted: PreemptionRequest, sources: Sources, *, borrowing: bool
 ) -> list[Target]:
-    """Take candidates until the request fits; return them, gone from the trial, or nothing with the trial as it was."""
+    """Take candidates until the request fits.
+
+    After `MANY` of them in vain it is asked once whether all of them together would do, as a
+    search that cannot succeed would otherwise empty the whole tree.
+
+    Returns:
+        The victims, gone from the trial; or nothing, with the trial as it was.
+    """
     targets: list[Target] = []
     queue, request = wanted.queue, wanted.request
     for target in _walk(trial, wanted, sources, borrowing=borrowing):
@@ -190,7 +221,12 @@ def _attempt(
 def _walk(
     trial: QuotaOverlay, wanted: PreemptionRequest, sources: Sources, *, borrowing: bool
 ) -> Iterator[Target]:
-    """Yield the candidates of an attempt in their order; each must be gone from the trial before the next is asked for."""
+    """Yield the candidates of an attempt in their order.
+
+    Those on their way out come first, as they cost nothing more; within both halves advantaged
+    ones, then plain ones, then the ask's own queue. Each must be gone from the trial before the
+    next is asked for, because whether a queue is still above its quota depends on it.
+    """
     plain = [] if borrowing and wanted.spec.borrow_within_cohort == "Never" else sources.plain
     limit = wanted.reclaim_limit
     plain_limit = (
@@ -205,7 +241,13 @@ def _walk(
 
 
 class _Part:
-    """Which part of the groups is walked: those on their way out or the others, and up to which priority."""
+    """Which part of the groups is walked.
+
+    Attributes:
+        leaving: Those on their way out, or the others.
+        limit: The priority from which on workloads are spared; None: none is.
+        advantaged: Whether the groups are.
+    """
 
     __slots__ = ("advantaged", "leaving", "limit")
 
@@ -273,6 +315,10 @@ def _still_above(trial: QuotaOverlay, source: Source, contested: tuple[int, ...]
 
 
 def _reason(wanted: PreemptionRequest, entry: Entry, *, advantaged: bool) -> str:
+    """Return the reason that the victim's owner reads.
+
+    It is reclamation, but where the policy allowed to borrow at the expense of lower priorities.
+    """
     if advantaged or wanted.spec.borrow_within_cohort == "Never" or entry[0] >= wanted.borrow_limit:
         return RECLAMATION
     return WHILE_BORROWING

@@ -58,6 +58,7 @@ class Cursor:
         self._look()
 
     def _look(self) -> None:
+        """Note what comes next at the place where the cursor stands."""
         place = self._place
         self.leaving = place < 0
         if place < 0:
@@ -84,7 +85,11 @@ class Cursor:
 
 
 class Contest:
-    """The queues that still have candidates, by level of the tree."""
+    """The queues that still have candidates, by level of the tree.
+
+    Each cohort has a heap of its queues by share and a list of its cohorts. The next victim is
+    found by one walk down from the top. Shares are kept until usage on their path changes.
+    """
 
     def __init__(self, trial: QuotaOverlay, own: Quota, cursors: dict[Quota, Cursor]) -> None:
         """Start with the candidates of these queues; ``own`` is the queue of the ask."""
@@ -118,7 +123,11 @@ class Contest:
             self._queues[cohort].append(place)
 
     def _place(self, queue: Quota) -> tuple[int, bool, bool, Entry, Quota] | None:
-        """Return where a queue stands among its siblings, smallest first; None when it drops out."""
+        """Return where a queue stands among its siblings, smallest first; None when it drops out.
+
+        The largest share comes first. Of equal ones a queue with candidates on their way out, then
+        a queue other than the ask's, then the one whose first candidate is the better victim.
+        """
         cursor = self._cursors[queue]
         head = cursor.head
         if head is None:
@@ -142,7 +151,10 @@ class Contest:
             self._shares.pop(node, None)
 
     def update(self, queue: Quota) -> None:
-        """Put a queue whose candidates or usage changed to its new place."""
+        """Put a queue whose candidates or usage changed to its new place.
+
+        It is the first of its heap nearly always; where it is not, the heap is made anew.
+        """
         if queue.parent is None:
             return
         heap = self._queues[queue.parent]
@@ -156,7 +168,10 @@ class Contest:
             heappush(heap, place)
 
     def next(self) -> Quota | None:
-        """Return the queue that gives the next victim; None when nobody is left."""
+        """Return the queue that gives the next victim; None when no queue is left.
+
+        Without a cohort there is the ask's own queue alone.
+        """
         if self._own.parent is None:
             cursor = self._cursors.get(self._own)
             return self._own if cursor is not None and cursor.head is not None else None
@@ -167,7 +182,11 @@ class Contest:
         return None
 
     def _descend(self, level: Quota) -> Quota | None:
-        """Return the best queue below a level, or None after the level where nothing is left was dropped."""
+        """Return the best queue below a level; None after a level without any was dropped.
+
+        A cohort that no longer borrows goes out of the list for good, because usage only falls
+        during a search.
+        """
         while True:
             heap = self._queues.get(level, [])
             best, best_share = None, NOTHING
@@ -191,6 +210,7 @@ class Contest:
                 return None
 
     def _drop(self, level: Quota) -> None:
+        """Take a level out in which nothing is left; without the top the contest is over."""
         if level.parent is None:
             self._root = None
         else:

@@ -25,9 +25,13 @@ FINAL = "LessThanOrEqualToFinalShare"
 
 
 def search(trial: QuotaOverlay, wanted: PreemptionRequest) -> list[Target]:
-    """Return the victims that make room for a request, in the order in which they were chosen; none when none do.
+    """Return the victims that make room for a request, in the order in which they were chosen.
 
-    The trial is left as it was.
+    The ask counts as admitted in its own queue meanwhile, as its share is compared with those of
+    the others. The trial is left as it was.
+
+    Returns:
+        At least one victim; empty when none help.
     """
     if not wanted.can_ever_fit():
         return []
@@ -49,7 +53,11 @@ def search(trial: QuotaOverlay, wanted: PreemptionRequest) -> list[Target]:
 
 
 def collect(trial: QuotaOverlay, wanted: PreemptionRequest) -> dict[Quota, Cursor]:
-    """Return the candidates of the ask's queue and of all queues of its tree that are above nominal on something contested."""
+    """Return the candidates by queue: the ask's own, and those of queues of its tree that borrow.
+
+    A queue within its nominal quota on all that is contested has only what belongs to it, whatever
+    its share is. The lists of several groups are merged; that of one group is used as it is.
+    """
     found: dict[Quota, Cursor] = {}
     own_staying: list[Entry] = []
     own_leaving: list[Entry] = []
@@ -97,7 +105,17 @@ class _Run:
         self._side = dict(zip(wanted.queue.down, wanted.queue.down[1:], strict=False))
 
     def first(self, cursors: dict[Quota, Cursor], *, final: bool) -> bool:
-        """Run the first strategy; return whether the ask fits now."""
+        """Run the first strategy; return whether the ask fits now.
+
+        Args:
+            cursors: The candidates by queue; stepped through.
+            final: ``LessThanOrEqualToFinalShare``: the ask's side may not end with a larger share
+                than the victim's has then. Else ``LessThanInitialShare``: than it has now.
+
+        In its own queue the ask takes by priority alone. What belongs to its queue by nominal
+        quota it claims without comparing shares (``preemptWithinNominal``); rules 2 ask that once,
+        at the start, as Kueue does.
+        """
         contest = Contest(self.trial, self.wanted.queue, cursors)
         at_start = self._claims()
         while (queue := contest.next()) is not None:
@@ -135,6 +153,7 @@ class _Run:
         return False
 
     def _take(self, contest: Contest, queue: Quota, entry: Entry, reason: str) -> bool:
+        """Choose a victim: its usage goes from the trial, and the shares along its path are new."""
         target = self.wanted.target(entry, queue, reason)
         self.trial.remove(queue, target.pairs)
         self.targets.append(target)
@@ -143,7 +162,11 @@ class _Run:
         return True
 
     def _compare(self, contest: Contest, queue: Quota, cursor: Cursor, *, final: bool) -> bool:
-        """Take the first candidate of a queue that the first strategy allows; those before it are left to the second."""
+        """Take the first candidate of a queue that the first strategy allows.
+
+        Those before it are spared, and the first of them is left to the second strategy.
+        Candidates of one shape change the shares alike, so each shape is judged once.
+        """
         ours, theirs = self._sides(queue)
         share, before = order_of(contest.share(ours)), order_of(contest.share(theirs))
         judged: dict[int, bool] = {}
@@ -170,6 +193,7 @@ class _Run:
         return False
 
     def _share_without(self, queue: Quota, theirs: Quota, entry: Entry) -> int:
+        """Return the share of the other side, once a candidate has gone as well."""
         pairs = self.wanted.candidates.pairs(entry[4])
         self.trial.remove(queue, pairs)
         share = order_of(share_of(theirs, self.trial.usage(theirs)))
@@ -177,7 +201,11 @@ class _Run:
         return share
 
     def _sides(self, queue: Quota) -> tuple[Quota, Quota]:
-        """Return the nodes just below the lowest common cohort: on the side of the ask, and on the side of a queue."""
+        """Return the nodes just below the lowest common cohort.
+
+        The first is on the side of the ask, the second on the side of the queue: these two
+        compete, and what is further down is their own matter.
+        """
         side = self._side
         theirs = queue
         while theirs.parent is not None and theirs.parent not in side:
@@ -186,6 +214,7 @@ class _Run:
         return side[theirs.parent], theirs
 
     def _fits(self) -> bool:
+        """Tell whether the ask fits; it is counted in its queue, so it is taken out first."""
         trial, wanted = self.trial, self.wanted
         trial.remove(wanted.queue, wanted.request)
         fits = trial.fits(wanted.queue, wanted.request)

@@ -59,7 +59,11 @@ class PodSetWish(NamedTuple):
 
 
 def is_better(one: Rank, other: Rank, spec: ClusterQueueSpec) -> bool:
-    """Tell whether a rank is strictly preferred to another."""
+    """Tell whether a rank is strictly preferred to another.
+
+    Where one of them cannot be used, the mode decides. Else it is the mode first and then the
+    level, or the level first under ``PreemptionOverBorrowing``, which prefers to preempt at home.
+    """
     if one.mode <= NO_CANDIDATES or other.mode <= NO_CANDIDATES:
         return one.mode > other.mode or (
             one.mode == other.mode == NO_CANDIDATES and one.level < other.level
@@ -70,7 +74,11 @@ def is_better(one: Rank, other: Rank, spec: ClusterQueueSpec) -> bool:
 
 
 def may_stop(rank: Rank, spec: ClusterQueueSpec) -> bool:
-    """Tell whether a flavor of this rank is taken without looking at those after it."""
+    """Tell whether a flavor of this rank is taken without looking at those after it.
+
+    ``whenCanPreempt`` and ``whenCanBorrow`` say so, for flavors that need it; one that fits
+    without either is always taken.
+    """
     if rank.mode <= NO_CANDIDATES:
         return False
     if rank.mode < FIT and spec.when_can_preempt == "TryNextFlavor":
@@ -79,7 +87,14 @@ def may_stop(rank: Rank, spec: ClusterQueueSpec) -> bool:
 
 
 class Assigner:
-    """Assigns the flavors of one ask."""
+    """Assigns the flavors of one ask.
+
+    Attributes:
+        usage: What the podsets so far take, by type index.
+        contested: Types for which room must be made.
+        level: The highest borrow level so far.
+        mode: The worst mode so far.
+    """
 
     def __init__(
         self,
@@ -145,6 +160,7 @@ class Assigner:
         )
 
     def _named(self, index: int) -> str:
+        """Return a type as people know it: its resource and its flavor."""
         for group in self.queue.groups:
             for flavor, indices in group.flavors:
                 for resource, found in indices.items():
@@ -153,7 +169,12 @@ class Assigner:
         return str(index)
 
     def _podset(self, podset: PodSetWish) -> dict[str, str] | str:
-        """Return the flavors of a podset, or why it has none; with all its flavors known, what it takes joins the usage."""
+        """Return the flavors of a podset, or why it has none.
+
+        Resources come in the order of their names, as in Kueue, and bring the others of their
+        group along. With all flavors known, what the podset takes joins the usage. A resource that
+        no group covers is refused unless nothing of it is asked for.
+        """
         flavors: dict[str, str] = {}
         taken: list[tuple[dict[int, Rank], dict[int, int]]] = []
         for resource, amount in sorted(podset.resources.items()):

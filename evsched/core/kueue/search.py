@@ -24,6 +24,9 @@ class Searcher:
     """Searches victims in one state; it keeps what does not change within a decision.
 
     Attributes:
+        kueue: The configuration, which chooses classic or fair sharing.
+        candidates: Of all queues, in the order of choice.
+        tracer: Hears why workloads are spared; None: nobody does.
         work: What was done so far, in the units of `evsched.core.rules.Rules.cycle_budget`.
     """
 
@@ -38,7 +41,11 @@ class Searcher:
         self.work = 0
 
     def consider(self) -> None:
-        """Count the work of considering one workload."""
+        """Count the work of considering one workload.
+
+        Every look at a workload is counted, whatever comes of it, so that a cycle of many that fit
+        nowhere ends in bounded time, too.
+        """
         self.work += self._rules.look_cost
 
     def search(
@@ -92,7 +99,10 @@ class Searcher:
 
 
 def _gives_nobody_up(queue: Quota, spec: ClusterQueueSpec) -> bool:
-    """Tell whether the policies of a queue leave no candidate at all, so that nothing need be looked at."""
+    """Tell whether the policies of a queue leave no candidate at all.
+
+    Then nothing need be looked at. With a tracer it is looked at all the same, for the reasons.
+    """
     return spec.within_cluster_queue == "Never" and (
         spec.reclaim_within_cohort == "Never" or queue.parent is None
     )

@@ -53,6 +53,10 @@ class QuotaOverlay:
             self._shift(queue, index, -amount)
 
     def _shift(self, queue: Quota, index: int, delta: int) -> None:
+        """Change the usage of a queue and, as far as it is not local, that of the cohorts above.
+
+        The walk ends where nothing changes any more.
+        """
         changed, node = self.changed, queue
         while delta:
             usage = changed.get(node)
@@ -74,7 +78,12 @@ class QuotaOverlay:
         return node.usage if found is None else found
 
     def room(self, queue: Quota, index: int) -> int:
-        """Return what is available to a ClusterQueue of a type, negative when its tree is overcommitted (reference section 2)."""
+        """Return what is available to a ClusterQueue of a type (reference section 2).
+
+        It is negative when its tree is overcommitted. The walk goes from the top down: at each
+        level what is left above is bounded by the borrowing limit, and what the node keeps for
+        itself is added.
+        """
         changed = self.changed
         rest = 0
         for node in queue.down:
@@ -111,7 +120,10 @@ class QuotaOverlay:
         return True
 
     def above(self, node: Quota, contested: Iterable[int]) -> bool:
-        """Tell whether a node uses more than its (subtree) quota of any of these types; if not it is *within nominal*."""
+        """Tell whether a node uses more than its subtree quota of any of these types.
+
+        If not it is *within nominal*, and what runs below it is spared.
+        """
         usage, quota = self.usage(node), node.subtree
         for index in contested:  # noqa: SIM110 - a loop costs half of a generator here, and this is hot
             if usage.get(index, 0) > quota.get(index, 0):
@@ -141,7 +153,11 @@ class QuotaOverlay:
         return node.height, False
 
     def borrowers(self, top: Quota, contested: Iterable[int]) -> Iterator[Quota]:
-        """Yield the ClusterQueues of a tree that use more than their nominal quota of any of these types, each once."""
+        """Yield the ClusterQueues of a tree that borrow any of these types.
+
+        Each once. The tree keeps them by type; only those that this trial changed are looked at
+        themselves.
+        """
         seen: dict[Quota, None] = {}
         for index in contested:
             seen.update(top.borrowers.get(index, {}))

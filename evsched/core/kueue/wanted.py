@@ -51,12 +51,18 @@ class PreemptionRequest(NamedTuple):
     tracer: Tracer | None = None
 
     def can_ever_fit(self) -> bool:
-        """Tell whether the request fits into the queue when nothing at all is used."""
+        """Tell whether the request fits into the queue when nothing at all is used.
+
+        Where it does not, no set of victims helps, and none is searched.
+        """
         queue = self.queue
         return all(amount <= queue.potential(index) for index, amount in self.request)
 
     def groups(self, trial: QuotaOverlay, queue: Quota) -> Iterator[WorkloadGroup]:
-        """Yield the groups of a queue whose workloads use something contested, without those that are gone from the trial."""
+        """Yield the groups of a queue whose workloads use something contested.
+
+        What an enclosing decision has taken out already is left out of them.
+        """
         contested = self.contested
         gone = trial.gone.get(queue)
         for group in self.candidates.groups(queue):
@@ -84,12 +90,20 @@ class PreemptionRequest(NamedTuple):
 
     @property
     def borrow_limit(self) -> int:
-        """The priority from which on others are spared while borrowing; at least one policy of the queue must allow it."""
+        """The priority from which on others are spared while borrowing.
+
+        ``maxPriorityThreshold`` lowers it: only workloads up to the threshold, and below the ask,
+        are taken then.
+        """
         threshold = self.spec.max_priority_threshold
         return self.ask.priority if threshold is None else min(self.ask.priority, threshold + 1)
 
     def own_entries(self, entries: list[Entry]) -> Iterator[Entry]:
-        """Yield the workloads of the ask's own queue that its policy ``withinClusterQueue`` gives up, in order."""
+        """Yield the workloads of the ask's own queue that its policy gives up, in order.
+
+        ``LowerPriority`` gives up what has a lower priority. ``LowerOrNewerEqualPriority`` gives
+        up equal ones as well that were created later than the ask.
+        """
         policy, priority, created = (
             self.spec.within_cluster_queue,
             self.ask.priority,
@@ -107,7 +121,12 @@ class PreemptionRequest(NamedTuple):
 def minimise(
     trial: QuotaOverlay, wanted: PreemptionRequest, targets: list[Target], *, borrowing: bool
 ) -> list[Target]:
-    """Put back every target but the last that is not needed, last taken first; the gap is filled by the end of the list."""
+    """Put back every target but the last that is not needed.
+
+    The one taken last is tried first, and the gap is filled by the end of the list: that is
+    Kueue's order, in which victims are listed. The last one is needed, as the request fitted with
+    it for the first time.
+    """
     queue, request = wanted.queue, wanted.request
     for place in range(len(targets) - 2, -1, -1):
         target = targets[place]
