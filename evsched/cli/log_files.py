@@ -17,7 +17,7 @@ from evsched.cli.answers import DONE, NO, UNREACHABLE, CommandError, emit, say, 
 from evsched.cli.log import app
 from evsched.cli.logs import HERE, Where, as_command_error, inbox_fault, log_of, streams_of
 from evsched.cli.options import Json
-from evsched.cli.past import Known, end_of, meter
+from evsched.cli.past import Known, SnapshotFolder, end_of, meter, source_of
 from evsched.service.environment import SystemClock, environment
 from replays.checking.chain_check import ChainReport, check_log
 from replays.checking.verify import verify_log
@@ -167,6 +167,7 @@ async def check(
     where: Where = HERE,
     decide: Annotated[bool, Parameter(negative=())] = False,
     known: Known = None,
+    snapshots: SnapshotFolder = None,
     json: Json = False,
 ) -> int:
     """Check that a log holds together: hashes, numbers, terms, digests, and what its leader last knew of it.
@@ -183,12 +184,18 @@ async def check(
         decide: Decide everything again as well, as `evsched verify` does; exits 1 at the first
             difference.
         known: Hashes that the log must contain.
+        snapshots: Folder of snapshots, between which parts of the log are read on all cores.
         json: One document.
     """
     async with log_of(where) as log:
         with meter("checking", await end_of(log)) as advance:
-            report = await check_log(log, advance, known or ())
-        difference = (await verify_log(History(log))).difference if decide else None
+            source = await source_of(where, log, snapshots)
+            report = await check_log(log, advance, known or (), source, say)
+        difference = None
+        if decide:
+            with meter("deciding again", await end_of(log)) as advance:
+                answer = await verify_log(History(log), progress=advance, source=source, warn=say)
+            difference = answer.difference
     if not report.frames:
         raise CommandError("log: is empty, so nothing was checked", NO)
     detached = await inbox_fault(where, report.inbox, report.inbox_next)

@@ -18,6 +18,7 @@ from evsched.cli.logs import Where, data_directory, log_of
 from evsched.snapshots.store import SnapshotStore
 from evsched.snapshots.subjects import SubjectIndex
 from replays.history.moments import Moment, MomentInvalid, parse_moment
+from replays.history.parts import LogSource
 from replays.history.rebuild import History
 
 MOMENTS = (
@@ -90,6 +91,19 @@ async def history_of(where: Where, snapshots: Path | None = None) -> AsyncIterat
             seeks = not where.url.endswith(SUFFIXES)
             history.use(store, SubjectIndex(store.folder, say) if seeks else None)
         yield history
+
+
+async def source_of(where: Where, log: EventLog, snapshots: Path | None = None) -> LogSource | None:
+    """Return how other processes find a log and its snapshots, to read parts of it; None where they cannot.
+
+    Arguments are as of `history_of`. A file is read from its beginning whatever part is wanted.
+    """
+    if where.url.endswith(SUFFIXES):
+        return None
+    store = snapshot_store(snapshots, await History(log).log_id())
+    if store is None:
+        return None
+    return LogSource(where.url, where.partition, where.security, store.folder)
 
 
 @contextmanager

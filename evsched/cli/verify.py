@@ -13,7 +13,16 @@ from evsched.cli.answers import DONE, NO, UNREACHABLE, emit, paper, say, say_err
 from evsched.cli.cells import table
 from evsched.cli.logs import HERE, Where, inbox_fault
 from evsched.cli.options import Json
-from evsched.cli.past import Known, MomentText, SnapshotFolder, end_of, history_of, meter, moment_of
+from evsched.cli.past import (
+    Known,
+    MomentText,
+    SnapshotFolder,
+    end_of,
+    history_of,
+    meter,
+    moment_of,
+    source_of,
+)
 from replays.checking.verify import Difference, VerifyAnswer, VerifyQuestion, verify_log
 from replays.history.moments import format_time
 from replays.history.rows import document
@@ -55,7 +64,9 @@ async def verify(
             answer = await verify_log(
                 history,
                 VerifyQuestion(start=moment, known=tuple(known or ())),
-                lambda step: advance(step.head.position),
+                advance,
+                await source_of(where, history.log, snapshots),
+                say,
             )
     if json:
         emit(answer)

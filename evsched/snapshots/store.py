@@ -171,14 +171,21 @@ def _of_log(path: Path, header: Header, log_id: str) -> None:
         raise SnapshotDamaged(path, f"is of log {header.head.log_id}, expected {log_id}")
 
 
-def _time_of(path: Path) -> int:
-    """Return the time that a file's first line names, without looking at the rest; -1 when it names none."""
+def _header_of(path: Path) -> Header | None:
+    """Return what a file's first line says, without looking at the rest; None when it says nothing.
+
+    `unpack` finds out what is wrong with it, and says so.
+    """
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.readline(_LONGEST_LINE), type=Header).head.time
+            return msgspec.json.decode(file.readline(_LONGEST_LINE), type=Header)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        # `unpack` finds out what is wrong with it, and says so.
-        return -1
+        return None
+
+
+def _is_late(path: Path, time: int) -> bool:
+    header = _header_of(path)
+    return header is not None and header.head.time > time
 
 
 class SnapshotStore:
@@ -245,9 +252,29 @@ class SnapshotStore:
         for path in self.paths():
             if before is not None and _seq_of(path) > before:
                 continue
-            if before_time is not None and _time_of(path) > before_time:
+            if before_time is not None and _is_late(path, before_time):
                 continue
             yield path
+
+    def headers(self) -> list[Header]:
+        """Return what the snapshots belong to, oldest first, as their first lines say: nothing else is looked at."""
+        found = [(path, _header_of(path)) for path in reversed(self.paths())]
+        return [one for path, one in found if one is not None and self._path(one.head) == path]
+
+    def state_at(self, head: Head) -> State:
+        """Return the state in the snapshot of a frame, without tallies as from `usable`.
+
+        Raises:
+            SnapshotDamaged: There is none of this head, or it cannot be used.
+        """
+        path = self._path(head)
+        header, data = unpack(path)
+        if header.head != head:
+            raise SnapshotDamaged(path, "is of another head than its first line said")
+        return _restored(path, header, data)
+
+    def _path(self, head: Head) -> Path:
+        return self.folder / f"{head.next_seq - 1}-{head.hash}.snapshot"
 
     def newest(self, before: int | None = None, before_time: int | None = None) -> int | None:
         """Return the ``seq`` at which `usable` would begin, were that snapshot usable; None where there is none."""
@@ -257,7 +284,7 @@ class SnapshotStore:
     def save(self, header: Header, state: bytes) -> Path:
         """Write a snapshot so that it is there whole or not at all, then remove the oldest ones."""
         private_files.make_folder(self.folder)
-        final = self.folder / f"{header.seq}-{header.head.hash}.snapshot"
+        final = self._path(header.head)
         draft = self.folder / f".{final.name}.draft"
         disk = self._disk
         disk.remove(draft)

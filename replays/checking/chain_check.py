@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events.chain import ChainReader, RecordedStep
+from events.errors import LogDamaged
 from events.vocabulary import CheckpointRecorded, InboxAttached, LeaderStarted
 from evsched.core.engine import Engine
-from replays.checking.tail_check import TailCheck
-from replays.history.rebuild import apply_step
+from evsched.core.tallies import uncounted
+from replays.checking.tail_check import KnownEnds, TailCheck
+from replays.history.parts import LogPart, PartOutcome, PartReading, Unfit, on_all_cores, parts_of
+from replays.history.rebuild import History, apply_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from events.streams.protocols import EventLog
+    from replays.history.parts import LogSource
 
 MOST_IGNORED = 20
 """How many void frames are named; all are counted."""
@@ -78,23 +82,64 @@ class ChainReport(Struct, kw_only=True):
 
 
 async def check_log(
-    log: EventLog, progress: Callable[[int], None] | None = None, known: Iterable[str] = ()
+    log: EventLog,
+    progress: Callable[[int], None] | None = None,
+    known: Iterable[str] = (),
+    source: LogSource | None = None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> ChainReport:
     """Read a log to its end as it is now and return what it contains.
 
     Args:
         log: Any log, exported ones too.
-        progress: Called with the position of every record.
+        progress: Called with positions as they are read.
         known: Hashes of ends of the log that were kept elsewhere.
+        source: Where other processes find it, to read the parts between its snapshots on all cores;
+            None: this one reads it alone.
+        warn: Hears why it did so all the same.
 
     Raises:
         LogDamaged: It does not hold together; the error says where. An `events.errors.PositionLost`
             when a part of it is gone.
     """
-    witness = TailCheck(await log.last_heartbeat(), known)
-    report, reader, engine = ChainReport(), ChainReader(), Engine()
-    last = -1
-    async with aclosing(log.read()) as batches:
+    question = KnownEnds(await log.last_heartbeat(), tuple(known))
+    parts = [] if source is None else parts_of(source, await History(log).log_id(), warn)
+    if source is not None and len(parts) > 1:
+        try:
+            found = await on_all_cores(source, parts, check_part, question, progress)
+            return _whole(found, question)
+        except Unfit as error:
+            warn(f"one process reads all of the log: {error}")
+    reading = PartReading(log, LogPart(0, None, None), Engine(), ChainReader())
+    try:
+        result = await check_part(reading, question, progress)
+    except LogDamaged:
+        # Once more with an eye on every tally: what cannot follow is found at its place.
+        reading = PartReading(log, LogPart(0, None, None), Engine(), ChainReader())
+        result = await _check(reading, question, progress)
+    return _whole([PartOutcome(result, "", "", reading.reader.head)], question)
+
+
+async def check_part(
+    reading: PartReading, question: KnownEnds, progress: Callable[[int], None] | None = None
+) -> tuple[ChainReport, tuple[str, ...]]:
+    """Read a part of a log; return what it contains, and the hashes that it does not.
+
+    Raises:
+        LogDamaged: It does not hold together.
+    """
+    with uncounted(reading.engine.state):
+        return await _check(reading, question, progress)
+
+
+async def _check(
+    reading: PartReading, question: KnownEnds, progress: Callable[[int], None] | None
+) -> tuple[ChainReport, tuple[str, ...]]:
+    reader, engine = reading.reader, reading.engine
+    witness = TailCheck(question)
+    report = ChainReport()
+    last = reader.head.position
+    async with aclosing(reading.log.read(after=last)) as batches:
         async for batch in batches:
             for record in batch:
                 report.records += 1
@@ -108,8 +153,14 @@ async def check_log(
                     _note(report, step)
                 if progress is not None:
                     progress(record.position)
-    witness.end(reader.head)
-    head = reader.head
+                if reading.at_end(record.position):
+                    return _ended(report, reading), witness.missing
+    return _ended(report, reading), witness.missing
+
+
+def _ended(report: ChainReport, reading: PartReading) -> ChainReport:
+    """Complete the report of a part that was read to its end."""
+    head, state = reading.reader.head, reading.engine.state
     report.log_id, report.frames, report.events, report.hash = (
         head.log_id,
         head.frame,
@@ -117,10 +168,33 @@ async def check_log(
         head.hash,
     )
     report.inbox, report.inbox_next = head.inbox, head.inbox_next
-    report.unfinished, report.digest = reader.unfinished, engine.state.digest()
-    report.uncompared = engine.state.uncompared
+    report.unfinished = reading.reader.unfinished
+    report.digest = "" if reading.part.end is not None else state.digest()
+    report.uncompared = state.uncompared
     report.digests -= report.uncompared
     return report
+
+
+def _whole(outcomes: Sequence[PartOutcome], question: KnownEnds) -> ChainReport:
+    """Return the report of all parts; raise `LogDamaged` when the log is not the one that was known."""
+    reports: list[ChainReport] = [report for (report, _), *_ in outcomes]
+    whole = reports[-1]
+    for report in reversed(reports[:-1]):
+        whole.records += report.records
+        whole.holes += report.holes
+        whole.digests += report.digests
+        whole.uncompared += report.uncompared
+        whole.ignored += report.ignored
+        whole.voids = [*report.voids, *whole.voids][:MOST_IGNORED]
+        whole.terms = [*report.terms, *whole.terms]
+        whole.attachments = [*report.attachments, *whole.attachments]
+        whole.first_time = report.first_time
+    # A part that begins behind the frame of the heartbeat has nothing to compare it with.
+    witness = TailCheck(question.not_in(left for (_, left), *_ in outcomes))
+    head = outcomes[-1].head
+    witness.see(head)
+    witness.end(head)
+    return whole
 
 
 def _note(report: ChainReport, step: RecordedStep) -> None:

@@ -9,22 +9,47 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from events.errors import LogDamaged
+from events.streams.protocols import Heartbeat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from events.chain import Head
-    from events.streams.protocols import Heartbeat
+
+
+class KnownEnds(Struct, frozen=True):
+    """What is known of the ends that a log had before.
+
+    Attributes:
+        beat: The latest heartbeat; None: there is none.
+        hashes: Of ends of steps that the log must contain.
+    """
+
+    beat: Heartbeat | None
+    hashes: tuple[str, ...] = ()
+
+    def not_in(self, parts: Iterable[tuple[str, ...]]) -> KnownEnds:
+        """Return the same without the hashes that some part of a log contains; each part names those it does not."""
+        missing = set(self.hashes).intersection(*parts)
+        return KnownEnds(self.beat, tuple(one for one in self.hashes if one in missing))
 
 
 class TailCheck:
     """Compares a log, as it is read, with what was known of it before."""
 
-    def __init__(self, beat: Heartbeat | None, hashes: Iterable[str] = ()) -> None:
-        """Take the latest heartbeat (None: there is none) and hashes of ends of steps that the log must contain."""
+    def __init__(self, known: KnownEnds) -> None:
+        """Begin before the first step."""
+        beat = known.beat
         self._head = beat.head if beat is not None and beat.head.frame else None
-        self._hashes = dict.fromkeys(hashes)
+        self._hashes = dict.fromkeys(known.hashes)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The hashes that were not seen yet."""
+        return tuple(self._hashes)
 
     def see(self, head: Head) -> None:
         """Compare the end of a step.

@@ -9,6 +9,7 @@ kept elsewhere: in a heartbeat, in a snapshot, on paper.
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,18 +18,24 @@ from events.chain import ChainReader
 from events.errors import LogDamaged, WrittenByNewer
 from events.frame import encode_event
 from events.vocabulary import AnyEvent
-from replays.checking.tail_check import TailCheck
+from evsched.core.tallies import uncounted
+from replays.checking.tail_check import KnownEnds, TailCheck
 from replays.history.around import around
 from replays.history.moments import START, Moment
+from replays.history.parts import PartReading, Unfit, on_all_cores, parts_of
+from replays.history.rebuild import History
 from replays.history.rows import Rows
 from replays.history.steps import retake
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from events.chain import RecordedStep
+    from events.chain import Head, RecordedStep
     from evsched.core.engine import Engine
-    from replays.history.rebuild import History
+    from replays.history.parts import LogPart, LogSource
+
+PARTS_PER_CORE = 4
+"""So that no core waits long for another whose part has more to decide."""
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -163,10 +170,20 @@ class VerifyAnswer(Struct, frozen=True, kw_only=True):
 WHOLE = VerifyQuestion()
 
 
+class _PartVerified(Struct, frozen=True):
+    """What verifying a part came to: its first difference, void frames, and the hashes that it does not contain."""
+
+    difference: Difference | None
+    ignored: int
+    missing: tuple[str, ...]
+
+
 async def verify_log(
     history: History,
     question: VerifyQuestion = WHOLE,
-    progress: Callable[[RecordedStep], None] | None = None,
+    progress: Callable[[int], None] | None = None,
+    source: LogSource | None = None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> VerifyAnswer:
     """Decide a log again up to its end as it is now.
 
@@ -176,9 +193,67 @@ async def verify_log(
     Args:
         history: The log, and the snapshots to start from.
         question: From where on, and what else has to be there.
-        progress: Called after every step.
+        progress: Called with positions as they are read.
+        source: Where other processes find the log, to decide the parts between its snapshots on all
+            cores; None: this one decides alone.
+        warn: Hears why it did so all the same.
     """
-    witness = TailCheck(await history.log.last_heartbeat(), question.known)
+    if source is not None and question.start == START:
+        parts = parts_of(source, await history.log_id(), warn, PARTS_PER_CORE)
+        if len(parts) > 1:
+            try:
+                return await _on_all_cores(history, question, (source, parts), progress)
+            except (Unfit, LogDamaged) as error:
+                warn(f"one process verifies all of the log: {error}")
+    return await _alone(history, question, progress)
+
+
+async def _on_all_cores(
+    history: History,
+    question: VerifyQuestion,
+    place: tuple[LogSource, Sequence[LogPart]],
+    progress: Callable[[int], None] | None,
+) -> VerifyAnswer:
+    """Verify the parts of a log; raise `Unfit` or `LogDamaged` where one process has to say what is wrong with it."""
+    source, parts = place
+    known = KnownEnds(await history.log.last_heartbeat(), question.known)
+    outcomes = await on_all_cores(source, parts, verify_part, known, progress)
+    found: list[_PartVerified] = [one.result for one in outcomes]
+    head = outcomes[-1].head
+    witness = TailCheck(known.not_in(one.missing for one in found))
+    witness.see(head)
+    witness.end(head)
+    difference = next((one.difference for one in found if one.difference is not None), None)
+    return await _answer(history, (head, sum(one.ignored for one in found)), difference)
+
+
+async def verify_part(reading: PartReading, question: KnownEnds) -> _PartVerified:
+    """Decide a part of a log again; the question is what is known of its ends.
+
+    Raises:
+        LogDamaged: It cannot be read.
+    """
+    with uncounted(reading.engine.state):
+        pass  # a state from a snapshot is not counted yet
+    witness = TailCheck(question)
+    difference = None
+    async with aclosing(History(reading.log).steps(reading.reader)) as steps:  # type: ignore[type-var]
+        async for step in steps:
+            witness.see(step.head)
+            if difference is None and not reading.decided_before:
+                difference = verify(reading.engine, (step,))
+                if difference is not None:
+                    reading.found()
+            if reading.at_end(step.head.position):
+                break
+    return _PartVerified(difference, reading.reader.ignored, witness.missing)
+
+
+async def _alone(
+    history: History, question: VerifyQuestion, progress: Callable[[int], None] | None
+) -> VerifyAnswer:
+    """Verify a log in this process."""
+    witness = TailCheck(KnownEnds(await history.log.last_heartbeat(), question.known))
     difference, damage = None, None
     reader = ChainReader()
     first = 1
@@ -190,10 +265,21 @@ async def verify_log(
             if difference is None:
                 difference = verify(engine, (step,))
             if progress is not None:
-                progress(step)
+                progress(step.head.position)
         witness.end(reader.head)
     except LogDamaged as error:
         damage = Damage(position=error.position, reason=error.reason)
+    return await _answer(history, (reader.head, reader.ignored), difference, damage, first)
+
+
+async def _answer(
+    history: History,
+    end: tuple[Head, int],
+    difference: Difference | None,
+    damage: Damage | None = None,
+    first: int = 1,
+) -> VerifyAnswer:
+    """Return what verifying came to; ``end``: where reading ended, and how many frames were void."""
     surroundings = Rows()
     if difference is not None:
         before = (await history.boundary(Moment(seq=difference.seq - 1)))[0]
@@ -201,14 +287,14 @@ async def verify_log(
             before.state,
             [event for event in (difference.recorded, difference.decided) if event is not None],
         )
-    head = reader.head
+    head, ignored = end
     return VerifyAnswer(
         log_id=head.log_id,
         frames=head.frame,
         events=head.next_seq - 1,
         first=first,
         hash=head.hash,
-        ignored=reader.ignored,
+        ignored=ignored,
         inbox=head.inbox,
         inbox_next=head.inbox_next,
         difference=difference,
