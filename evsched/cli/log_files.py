@@ -17,7 +17,7 @@ from evsched.cli.answers import DONE, NO, UNREACHABLE, CommandError, emit, say, 
 from evsched.cli.log import app
 from evsched.cli.logs import HERE, Where, as_command_error, inbox_fault, log_of, streams_of
 from evsched.cli.options import Json
-from evsched.cli.past import Known, SnapshotFolder, end_of, meter, source_of
+from evsched.cli.past import Known, SnapshotFolder, all_cores, end_of, meter
 from evsched.service.environment import SystemClock, environment
 from replays.checking.chain_check import ChainReport, check_log
 from replays.checking.verify import verify_log
@@ -189,12 +189,15 @@ async def check(
     """
     async with log_of(where) as log:
         with meter("checking", await end_of(log)) as advance:
-            source = await source_of(where, log, snapshots)
-            report = await check_log(log, advance, known or (), source, say)
+            cores = await all_cores(where, log, advance, snapshots)
+            report = await check_log(log, advance, known or (), cores)
         difference = None
         if decide:
             with meter("deciding again", await end_of(log)) as advance:
-                answer = await verify_log(History(log), progress=advance, source=source, warn=say)
+                cores = await all_cores(where, log, advance, snapshots)
+                answer = await verify_log(
+                    History(log), progress=lambda step: advance(step.head.position), cores=cores
+                )
             difference = answer.difference
     if not report.frames:
         raise CommandError("log: is empty, so nothing was checked", NO)

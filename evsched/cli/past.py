@@ -18,7 +18,7 @@ from evsched.cli.logs import Where, data_directory, log_of
 from evsched.snapshots.store import SnapshotStore
 from evsched.snapshots.subjects import SubjectIndex
 from replays.history.moments import Moment, MomentInvalid, parse_moment
-from replays.history.parts import LogSource
+from replays.history.parts import AllCores, LogSource
 from replays.history.rebuild import History
 
 MOMENTS = (
@@ -93,17 +93,20 @@ async def history_of(where: Where, snapshots: Path | None = None) -> AsyncIterat
         yield history
 
 
-async def source_of(where: Where, log: EventLog, snapshots: Path | None = None) -> LogSource | None:
-    """Return how other processes find a log and its snapshots, to read parts of it; None where they cannot.
+async def all_cores(
+    where: Where, log: EventLog, advance: Meter, snapshots: Path | None = None
+) -> AllCores | None:
+    """Return how other processes read parts of a log; None where they cannot.
 
-    Arguments are as of `history_of`. A file is read from its beginning whatever part is wanted.
+    A file is read from its beginning whatever part is wanted. Other arguments are as of `history_of`.
     """
     if where.url.endswith(SUFFIXES):
         return None
     store = snapshot_store(snapshots, await History(log).log_id())
     if store is None:
         return None
-    return LogSource(where.url, where.partition, where.security, store.folder)
+    source = LogSource(where.url, where.partition, where.security, store.folder)
+    return AllCores(source, say, lambda read: advance(read - 1))
 
 
 @contextmanager

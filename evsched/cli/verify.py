@@ -17,11 +17,11 @@ from evsched.cli.past import (
     Known,
     MomentText,
     SnapshotFolder,
+    all_cores,
     end_of,
     history_of,
     meter,
     moment_of,
-    source_of,
 )
 from replays.checking.verify import Difference, VerifyAnswer, VerifyQuestion, verify_log
 from replays.history.moments import format_time
@@ -64,9 +64,8 @@ async def verify(
             answer = await verify_log(
                 history,
                 VerifyQuestion(start=moment, known=tuple(known or ())),
-                advance,
-                await source_of(where, history.log, snapshots),
-                say,
+                lambda step: advance(step.head.position),
+                await all_cores(where, history.log, advance, snapshots),
             )
     if json:
         emit(answer)

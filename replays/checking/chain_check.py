@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from events.streams.protocols import EventLog
-    from replays.history.parts import LogSource
+    from replays.history.parts import AllCores
 
 MOST_IGNORED = 20
 """How many void frames are named; all are counted."""
@@ -85,31 +85,28 @@ async def check_log(
     log: EventLog,
     progress: Callable[[int], None] | None = None,
     known: Iterable[str] = (),
-    source: LogSource | None = None,
-    warn: Callable[[str], None] = lambda _: None,
+    cores: AllCores | None = None,
 ) -> ChainReport:
     """Read a log to its end as it is now and return what it contains.
 
     Args:
         log: Any log, exported ones too.
-        progress: Called with positions as they are read.
+        progress: Called with the position of every record that this process reads.
         known: Hashes of ends of the log that were kept elsewhere.
-        source: Where other processes find it, to read the parts between its snapshots on all cores;
-            None: this one reads it alone.
-        warn: Hears why it did so all the same.
+        cores: To read the parts between its snapshots on all cores; None: this process reads it.
 
     Raises:
         LogDamaged: It does not hold together; the error says where. An `events.errors.PositionLost`
             when a part of it is gone.
     """
     question = KnownEnds(await log.last_heartbeat(), tuple(known))
-    parts = [] if source is None else parts_of(source, await History(log).log_id(), warn)
-    if source is not None and len(parts) > 1:
+    parts = [] if cores is None else parts_of(cores, await History(log).log_id())
+    if cores is not None and len(parts) > 1:
         try:
-            found = await on_all_cores(source, parts, check_part, question, progress)
+            found = await on_all_cores(cores, parts, check_part, question)
             return _whole(found, question)
-        except Unfit as error:
-            warn(f"one process reads all of the log: {error}")
+        except (Unfit, LogDamaged) as error:
+            cores.warn(f"one process reads all of the log: {error}")
     reading = PartReading(log, LogPart(0, None, None), Engine(), ChainReader())
     try:
         result = await check_part(reading, question, progress)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from events.chain import Head, RecordedStep
     from evsched.core.engine import Engine
-    from replays.history.parts import LogPart, LogSource
+    from replays.history.parts import AllCores, LogPart
 
 PARTS_PER_CORE = 4
 """So that no core waits long for another whose part has more to decide."""
@@ -181,9 +181,8 @@ class _PartVerified(Struct, frozen=True):
 async def verify_log(
     history: History,
     question: VerifyQuestion = WHOLE,
-    progress: Callable[[int], None] | None = None,
-    source: LogSource | None = None,
-    warn: Callable[[str], None] = lambda _: None,
+    progress: Callable[[RecordedStep], None] | None = None,
+    cores: AllCores | None = None,
 ) -> VerifyAnswer:
     """Decide a log again up to its end as it is now.
 
@@ -193,31 +192,25 @@ async def verify_log(
     Args:
         history: The log, and the snapshots to start from.
         question: From where on, and what else has to be there.
-        progress: Called with positions as they are read.
-        source: Where other processes find the log, to decide the parts between its snapshots on all
-            cores; None: this one decides alone.
-        warn: Hears why it did so all the same.
+        progress: Called after every step that this process decides.
+        cores: To decide the parts between its snapshots on all cores; None: this process decides.
     """
-    if source is not None and question.start == START:
-        parts = parts_of(source, await history.log_id(), warn, PARTS_PER_CORE)
+    if cores is not None and question.start == START:
+        parts = parts_of(cores, await history.log_id(), PARTS_PER_CORE)
         if len(parts) > 1:
             try:
-                return await _on_all_cores(history, question, (source, parts), progress)
+                return await _on_all_cores(history, question, cores, parts)
             except (Unfit, LogDamaged) as error:
-                warn(f"one process verifies all of the log: {error}")
+                cores.warn(f"one process verifies all of the log: {error}")
     return await _alone(history, question, progress)
 
 
 async def _on_all_cores(
-    history: History,
-    question: VerifyQuestion,
-    place: tuple[LogSource, Sequence[LogPart]],
-    progress: Callable[[int], None] | None,
+    history: History, question: VerifyQuestion, cores: AllCores, parts: Sequence[LogPart]
 ) -> VerifyAnswer:
     """Verify the parts of a log; raise `Unfit` or `LogDamaged` where one process has to say what is wrong with it."""
-    source, parts = place
     known = KnownEnds(await history.log.last_heartbeat(), question.known)
-    outcomes = await on_all_cores(source, parts, verify_part, known, progress)
+    outcomes = await on_all_cores(cores, parts, verify_part, known)
     found: list[_PartVerified] = [one.result for one in outcomes]
     head = outcomes[-1].head
     witness = TailCheck(known.not_in(one.missing for one in found))
@@ -250,7 +243,9 @@ async def verify_part(reading: PartReading, question: KnownEnds) -> _PartVerifie
 
 
 async def _alone(
-    history: History, question: VerifyQuestion, progress: Callable[[int], None] | None
+    history: History,
+    question: VerifyQuestion,
+    progress: Callable[[RecordedStep], None] | None,
 ) -> VerifyAnswer:
     """Verify a log in this process."""
     witness = TailCheck(KnownEnds(await history.log.last_heartbeat(), question.known))
@@ -265,7 +260,7 @@ async def _alone(
             if difference is None:
                 difference = verify(engine, (step,))
             if progress is not None:
-                progress(step.head.position)
+                progress(step)
         witness.end(reader.head)
     except LogDamaged as error:
         damage = Damage(position=error.position, reason=error.reason)

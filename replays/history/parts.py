@@ -52,6 +52,20 @@ class LogSource(NamedTuple):
     snapshots: Path
 
 
+class AllCores(NamedTuple):
+    """Leave to read a log on all cores.
+
+    Attributes:
+        source: Where other processes find it.
+        warn: Hears why one process read it all the same.
+        progress: Called now and then with the number of positions that were read.
+    """
+
+    source: LogSource
+    warn: Callable[[str], None]
+    progress: Callable[[int], None] | None = None
+
+
 class LogPart(NamedTuple):
     """A part of a log.
 
@@ -140,25 +154,22 @@ class PartSignals(NamedTuple):
 _signals: PartSignals | None = None
 
 
-def parts_of(
-    source: LogSource, log_id: str, warn: Callable[[str], None], each: int = 1
-) -> list[LogPart]:
+def parts_of(cores: AllCores, log_id: str, each: int = 1) -> list[LogPart]:
     """Return the parts of a log that lie between its snapshots; one, where there are no snapshots to part it.
 
     Args:
-        source: Where they lie.
+        cores: Where they lie.
         log_id: Of the log; snapshots of others are passed over.
-        warn: Hears of what is wrong with them.
         each: How many parts a core is to have: several where one may take much longer than another.
     """
     heads = [
         header.head
-        for header in SnapshotStore(source.snapshots, warn).headers()
+        for header in SnapshotStore(cores.source.snapshots, cores.warn).headers()
         if header.head.log_id == log_id
     ]
-    if not heads or cores() == 1:
+    if not heads or core_count() == 1:
         return [LogPart(0, None, None)]
-    wanted = max(heads[-1].next_seq // (cores() * each), LEAST_EVENTS)
+    wanted = max(heads[-1].next_seq // (core_count() * each), LEAST_EVENTS)
     cuts: list[Head] = []
     for head in heads:
         if head.next_seq - (cuts[-1].next_seq if cuts else 1) >= wanted:
@@ -169,26 +180,21 @@ def parts_of(
     ]
 
 
-def cores() -> int:
+def core_count() -> int:
     """Return how many processes may work at a time."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 async def on_all_cores(
-    source: LogSource,
-    parts: Sequence[LogPart],
-    task: PartTask,
-    question: Any,
-    progress: Callable[[int], None] | None = None,
+    cores: AllCores, parts: Sequence[LogPart], task: PartTask, question: Any
 ) -> list[PartOutcome]:
     """Let processes read the parts of a log, and return what came of each in their order.
 
     Args:
-        source: Where they find it.
+        cores: Where they find it.
         parts: All of them.
         task: What is done with each.
         question: For the task.
-        progress: Called now and then with the number of positions that were read.
 
     Raises:
         Unfit: The parts do not hold together, or one cannot be read: read the log in one piece.
@@ -196,10 +202,10 @@ async def on_all_cores(
     context = multiprocessing.get_context("spawn")
     signals = PartSignals(context.Array("q", len(parts)), context.Value("i", NONE))
     pool = ProcessPoolExecutor(
-        min(cores(), len(parts)), mp_context=context, initializer=_begin, initargs=(signals,)
+        min(core_count(), len(parts)), mp_context=context, initializer=_begin, initargs=(signals,)
     )
     try:
-        futures = [pool.submit(_work, source, part, task, question) for part in parts]
+        futures = [pool.submit(_work, cores.source, part, task, question) for part in parts]
         waiting = {asyncio.wrap_future(future) for future in futures}
         while waiting:
             done, waiting = await asyncio.wait(
@@ -207,8 +213,8 @@ async def on_all_cores(
             )
             for future in done:
                 future.result()
-            if progress is not None:
-                progress(_positions(parts, signals))
+            if cores.progress is not None:
+                cores.progress(_positions(parts, signals))
     except (ValueError, BrokenExecutor) as error:
         raise Unfit(str(error)) from error
     finally:

@@ -17,7 +17,15 @@ from evsched.snapshots.store import Header, SnapshotStore
 from replays.checking.chain_check import check_log
 from replays.checking.verify import VerifyQuestion, verify_log
 from replays.history import parts
-from replays.history.parts import NONE, LogSource, PartOutcome, Unfit, hold_together, parts_of
+from replays.history.parts import (
+    NONE,
+    AllCores,
+    LogSource,
+    PartOutcome,
+    Unfit,
+    hold_together,
+    parts_of,
+)
 from replays.history.rebuild import History, apply_step
 from tests.replays.logs import LOG_ID, read, sealed, story
 
@@ -26,7 +34,7 @@ from tests.replays.logs import LOG_ID, read, sealed, story
 def small(monkeypatch):
     """Let parts be as small as the logs of tests, on two cores."""
     monkeypatch.setattr(parts, "LEAST_EVENTS", 8)
-    monkeypatch.setattr(parts, "cores", lambda: 2)
+    monkeypatch.setattr(parts, "core_count", lambda: 2)
 
 
 @pytest.fixture
@@ -67,12 +75,11 @@ async def both(source, known=()):
     log = open_log(source.url)
     try:
         history, question = History(log), VerifyQuestion(known=known)
-        apart = await verify_log(history, question, None, source, said.append)
+        cores = AllCores(source, said.append)
+        apart = await verify_log(history, question, None, cores)
         whole = await verify_log(history, question)
         try:
-            reports = [
-                await check_log(log, None, known, one, said.append) for one in (source, None)
-            ]
+            reports = [await check_log(log, None, known, one) for one in (cores, None)]
         except Exception as error:  # noqa: BLE001 - the same for both, or the test sees it
             reports = [type(error), type(error)]
     finally:
@@ -84,7 +91,7 @@ async def test_parts_say_what_the_whole_says(tmp_path):
     """An untouched log: the same figures, hashes and digest, and the known hashes are found wherever they lie."""
     records = sealed(story())
     source = await placed(tmp_path, records)
-    assert len(parts_of(source, LOG_ID, pytest.fail, 4)) > 2
+    assert len(parts_of(AllCores(source, pytest.fail), LOG_ID, 4)) > 2
     hashes = [step.head.hash for step in read(records)]
     *answers, said = await both(source, (hashes[1], hashes[-2]))
     assert answers[0] == answers[1]
@@ -135,10 +142,10 @@ async def test_damage_is_told_in_the_words_of_one_process(tmp_path, threads):
     assert apart == whole
     assert "no step ends with a frame of hash 000" in apart.damage.reason
     assert one == other
-    assert len(said) == 1
+    assert len(said) == 2
 
 
 async def test_a_log_without_snapshots_is_one_part(tmp_path):
     """One process reads it."""
     source = LogSource("sqlite:///none.db", 0, None, tmp_path / "none")
-    assert parts_of(source, LOG_ID, pytest.fail) == [(0, None, None)]
+    assert parts_of(AllCores(source, pytest.fail), LOG_ID) == [(0, None, None)]
