@@ -3,20 +3,35 @@
 *All different*: every ask has amounts and an application of its own, and nearly all of them fit into
 what one task leaves. A step in which one task ends must not look at each of them. Limit: one first
 fit over all of them in NumPy.
+
+*Preemption*: full nodes of ten equal pods, and an ask that takes three of one node. The *later*
+ones, which find the index of victims kept up to date, and those after a node *joined*, the next
+allocation included, are measured by the median; the *first* one builds the index. Limit: one sum
+over all allocations, by node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from random import Random
+from statistics import median
 
 import numpy as np
 
+from benchmarks import preemption
 from benchmarks.clusters import START, cluster, taken_in, tree
 from benchmarks.growth import exponent
 from benchmarks.rows import Benchmark, Row, measured
 from events.configuration import QueueSpec
-from events.vocabulary import AllocationReleased, AnyInput, AskSubmitted, Proposal
+from events.vocabulary import (
+    AllocationReleased,
+    AnyInput,
+    AskSubmitted,
+    NodeRegistered,
+    Proposal,
+)
+from evsched.core.yunikorn.columns import columns_of
+from evsched.core.yunikorn.guarantee import Plan
 
 STEPS = 40
 TARGET_MS = 3.0
@@ -94,6 +109,50 @@ def curve(
     )
 
 
+def preemptions(nodes: int) -> dict[str, tuple[float, float]]:
+    """Return the milliseconds of the first preemption, of later ones, and of those after a node joined, each with the limit."""
+    engine = preemption.ready(
+        [*preemption.cluster(nodes, mixed=False), *preemption.asks(17, vcore=3000)]
+    )
+    state, times, joined = engine.state, [], []
+    waiting = list(state.asks.values())
+    columns_of(state)
+    for ask in waiting[:9]:
+        with measured() as one:
+            assert isinstance(preemption.decide(engine, ask), Plan)
+        times.append(one.seconds * 1e3)
+    for number, ask in enumerate(waiting[9:]):
+        node = NodeRegistered(node=f"node-{number}-new", capacity={"vcore": 1})
+        with measured() as one:
+            engine.step(state.time, [Proposal(input=node)], decide=False)
+            columns_of(state).place(state.types.shapes[ask.shape])
+            assert isinstance(preemption.decide(engine, ask), Plan)
+        joined.append(one.seconds * 1e3)
+    limit = preemption.one_sum(engine)
+    return {
+        "first": (times[0], limit),
+        "later": (median(times[1:]), limit),
+        "joined": (median(joined), limit),
+    }
+
+
+def nodes() -> Iterable[Row]:
+    """Measure preemptions in clusters of up to 50,000 nodes: the first, later ones, and those after a node joined."""
+    found = {size: preemptions(size) for size in (6_250, 12_500, 25_000, 50_000)}
+    for key, name, target in (
+        ("later", "a later preemption, {} nodes of 10 pods", 20.0),
+        ("joined", "a node joins, allocation and next preemption, {} nodes of 10 pods", 20.0),
+        ("first", "the first preemption, {} nodes of 10 pods", 100.0),
+    ):
+        yield from curve(
+            name,
+            found,
+            target,
+            lambda size, key=key: found[size][key],
+            "one sum over all allocations",
+        )
+
+
 def different() -> Iterable[Row]:
     """Measure steps in which one task ends while tens of thousands of asks wait, all of them different."""
     for name, sizes, leaves in (
@@ -109,4 +168,4 @@ def different() -> Iterable[Row]:
         )
 
 
-BENCHMARKS: dict[str, Benchmark] = {"different": different}
+BENCHMARKS: dict[str, Benchmark] = {"different": different, "nodes": nodes}

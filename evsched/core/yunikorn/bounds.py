@@ -19,63 +19,15 @@ from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.yunikorn import laws
 from evsched.core.yunikorn import victims as index_module
+from evsched.core.yunikorn.eligible import LEVELS, Eligible, LeafBounds, Similar, eligible_of
 from evsched.core.yunikorn.laws import Asker
 from evsched.core.yunikorn.maxima import first_exceeded, shortages
 from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex
 
 OPTED_OUT = 2
-LEVELS = (0, 1, 3)
-"""Largest flags (2 opted out, plus 1 originator) of the victims allowed: none asked to be spared, originators too, everybody."""
 
-
-Similar = tuple[str, int, tuple[int, ...]]
-"""What asks have in common for whom the same allocations are eligible: leaf, priority and types."""
-
-
-class Eligible:
-    """Which allocations may be victims taken alone, by the laws that look at one victim at a time.
-
-    A *place* is the number of an allocation in the columns, a *page* that of a node.
-
-    Attributes:
-        index: The columns.
-        marks: By place: it may.
-    """
-
-    def __init__(self, index: VictimIndex, marks: Bools) -> None:
-        """Keep the marks; the rest is worked out when it is wanted."""
-        self.index = index
-        self.marks = marks
-        self._allowed: dict[int, tuple[Bools, int]] = {}
-        self._given: dict[tuple[int, int], Longs] = {}
-
-    def _at(self, level: int) -> tuple[Bools, int]:
-        """Return which may be taken at a level and how many these are; worked out once."""
-        found = self._allowed.get(level)
-        if found is None:
-            allowed = (
-                self.marks if level == LEVELS[-1] else self.marks & (self.index.flags <= level)
-            )
-            found = self._allowed[level] = (allowed, int(np.count_nonzero(allowed)))
-        return found
-
-    def allowed(self, level: int) -> Bools:
-        """Return which of them may be taken at a level, by place."""
-        return self._at(level)[0]
-
-    def count(self, level: int) -> int:
-        """Return how many of them may be taken at a level."""
-        return self._at(level)[1]
-
-    def given(self, level: int, kind: int) -> Longs:
-        """Return how much of a type all of them together would give, by page."""
-        found = self._given.get((level, kind))
-        if found is None:
-            index = self.index
-            found = self._given[level, kind] = index.sums(
-                np.where(self.allowed(level), index.amounts[kind], 0)
-            )
-        return found
+FEW = 4
+"""So many pages are found one by one before the rest is sorted."""
 
 
 class Outlook:
@@ -140,11 +92,11 @@ class Outlook:
         key = (self.asker.leaf.path, self.asker.priority, self.asker.types)
         found = known.get(key)
         if found is None:
-            found = known[key] = Eligible(self.index, self._marks())
+            found = known[key] = eligible_of(self.index, key, self._leaf_bounds())
         return found
 
-    def _marks(self) -> Bools:
-        """Return which places hold an allocation that may be a victim taken alone.
+    def _leaf_bounds(self) -> LeafBounds:
+        """Return what the laws say of each leaf.
 
         The laws are asked once a leaf, not once an allocation: each leaf has a highest priority
         that may be preempted in it (laws 3, 5, 6 and 7), and for each type the most that a single
@@ -164,13 +116,7 @@ class Outlook:
                     if column is None:
                         column = room[kind] = np.full(len(index.leaves), laws.ANYBODY, np.int64)
                     column[number] = min(column[number], max(slack, 0))
-        eligible: Bools = np.less_equal(index.priority, highest[index.leaf])
-        for kind, column in room.items():
-            eligible &= np.less_equal(index.amounts[kind], column[index.leaf])
-        shared = np.zeros(len(eligible), np.bool_)
-        for kind, _ in asker.pairs:
-            shared |= index.amounts[kind] > 0
-        return eligible & shared
+        return LeafBounds(highest, room)
 
     def _inside(self, queue: Queue) -> Bools:
         """Return which places hold somebody of a leaf below a queue."""
@@ -362,16 +308,18 @@ class _Packed:
 def by_bound(index: VictimIndex, bounds: list[Longs], pages: Longs) -> Iterator[int]:
     """Yield pages by their bounds, then by name.
 
-    The first is found without sorting the rest, as it often is the only one needed.
+    The first few are found one by one, as sorting all of them costs more and is seldom needed.
     """
-    least = pages
-    for column in bounds:
-        values = column[least]
-        least = least[values == values.min()]
-    first = index.first_by_name(least)
-    yield first
-    by_name = index.by_name(pages)
-    order = np.lexsort([column[by_name] for column in reversed(bounds)])
-    for page in by_name[order].tolist():
-        if page != first:
-            yield page
+    left = pages
+    for _ in range(FEW):
+        if not len(left):
+            return
+        least = left
+        for column in bounds:
+            values = column[least]
+            least = least[values == values.min()]
+        first = index.first_by_name(least)
+        yield first
+        left = left[left != first]
+    left = index.by_name(left)
+    yield from left[np.lexsort([column[left] for column in reversed(bounds)])].tolist()

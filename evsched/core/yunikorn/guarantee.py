@@ -23,8 +23,9 @@ from evsched.core.state import State
 from evsched.core.workloads import Allocation, Ask
 from evsched.core.yunikorn import laws, nomination
 from evsched.core.yunikorn import victims as index_module
-from evsched.core.yunikorn.bounds import LEVELS, Eligible, Outlook, Similar, by_bound
+from evsched.core.yunikorn.bounds import Outlook, by_bound
 from evsched.core.yunikorn.cost import Cost
+from evsched.core.yunikorn.eligible import LEVELS, Eligible, Similar
 from evsched.core.yunikorn.laws import Asker
 from evsched.core.yunikorn.search import Candidate, SearchResult, cheapest
 from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex

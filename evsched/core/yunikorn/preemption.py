@@ -21,8 +21,8 @@ from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.workloads import Allocation, Ask
 from evsched.core.yunikorn import guarantee, limits, nomination, passed_over, required_node
-from evsched.core.yunikorn.bounds import Eligible, Similar
 from evsched.core.yunikorn.cost import Cost, named
+from evsched.core.yunikorn.eligible import Eligible, Similar
 from evsched.core.yunikorn.guarantee import GOING, HOPELESS, Failure, Plan
 from evsched.core.yunikorn.laws import above_its_guarantee
 from evsched.core.yunikorn.turns import AskKind, EqualAsks, PreemptionQueue

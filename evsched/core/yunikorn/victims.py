@@ -17,7 +17,7 @@ Nothing here is truth: dropping it changes no decision.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from evsched.core.workloads import Allocation, Node
 from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.name_ranks import NameRanks
+
+if TYPE_CHECKING:
+    from evsched.core.yunikorn.eligible import Eligible, Similar
 
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -65,6 +68,8 @@ class VictimIndex:
         parts: By component of the cost and place.
         slots: By place: the allocation.
         leaves: By number: the path of the leaf; the first is nobody's.
+        written: Pages in the order in which they were written since all were built; may repeat.
+        eligible: What `evsched.core.yunikorn.eligible` keeps of these pages.
     """
 
     def __init__(self, state: State, cost: Cost) -> None:
@@ -84,6 +89,8 @@ class VictimIndex:
         self.parts: list[Longs]
         self.slots: list[Allocation | None]
         self.leaves: list[str]
+        self.written: list[int]
+        self.eligible: dict[Similar, Eligible]
         self._leaf_number: dict[str, int]
         self._page_of: dict[str, int]
         self._order: NameRanks
@@ -122,6 +129,9 @@ class VictimIndex:
         if len(self._dirty) * REBUILD_SHARE > len(self.names) + REBUILD_SHARE:
             self._build()
             return
+        if len(self.written) > len(self.names) + FEWEST_SPARE:
+            self.written.clear()
+            self.eligible.clear()
         for name in self._dirty:
             node, page = self._state.nodes.get(name), self._page_of.get(name)
             if page is not None and (node is None or not self._write_page(page, node)):
@@ -179,6 +189,8 @@ class VictimIndex:
         state = self._state
         self._dirty.clear()
         self.leaves = [""]
+        self.written = []
+        self.eligible = {}
         self._leaf_number = {}
         names = sorted(state.nodes)
         self.names = [*names, None]
@@ -262,6 +274,7 @@ class VictimIndex:
 
     def _fill(self, page: int, here: list[Allocation]) -> None:
         """Put allocations, cheapest first, into a page that has room for them."""
+        self.written.append(page)
         shapes = self._state.types.shapes
         room, start = int(self._room[page]), int(self.starts[page])
         end, stop = start + len(here), start + room
