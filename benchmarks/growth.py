@@ -17,8 +17,9 @@ from random import Random
 from benchmarks.kueue import START, configuration, group
 from benchmarks.rows import Benchmark, Row, measured
 from events.configuration import ClusterQueueSpec, CohortSpec
-from events.vocabulary import AllocationReleased, AnyInput, AskSubmitted, Proposal
+from events.vocabulary import AllocationReleased, AnyInput, AskSubmitted, Proposal, RulesAdopted
 from evsched.core.engine import Engine
+from evsched.core.rules import NEWEST
 
 TREE_SIZES = (25, 50, 100, 200, 400)
 TREE_TARGET_MS = {400: 50.0, 1000: 100.0, 4000: 200.0}
@@ -98,6 +99,7 @@ class Clock:
 def after_ends(queues: int, *, fair: bool) -> float:
     """Return the 99th percentile of the milliseconds of a step after one workload of a full tree ended."""
     engine = Engine()
+    engine.step(START, [Proposal(input=RulesAdopted(rules=NEWEST))])
     engine.step(START, [Proposal(input=one) for one in tree(queues, fair=fair)], decide=False)
     clock = Clock(engine)
     clock.take()

@@ -27,6 +27,9 @@ class Index:
     def unasked(self, ask: Ask) -> None:
         """An ask no longer waits (it is already gone from the state)."""
 
+    def tried(self, asks: tuple[str, ...]) -> None:
+        """A cycle looked at these asks (they wait on)."""
+
     def returned(self, ask: Ask) -> None:
         """An ask that was in flight waits like any other again."""
 

@@ -90,6 +90,8 @@ def _cycle_started(state: State, event: v.CycleStarted) -> None:
     state.dirty_cohorts.clear()
     for name in event.tried:
         state.unschedulable_since[name] = state.cycles
+    if state.index is not None:
+        state.index.tried(event.tried)
 
 
 def _checkpoint_recorded(state: State, event: v.CheckpointRecorded) -> None:

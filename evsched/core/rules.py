@@ -47,6 +47,8 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
             1, a workload that is considered ``look_cost``. What is left goes on in the next step.
             0: no limit.
         look_cost: See ``cycle_budget``.
+        skips_hopeless: (Kueue) A cycle passes over workloads that an earlier one looked at and for
+            which neither room nor victims could be enough now.
         folds_tags: (YuniKorn) Whether a placement rule finds a tag whatever the case of its letters.
     """
 
@@ -64,6 +66,7 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
     keeps_victims: bool
     cycle_budget: int
     look_cost: int
+    skips_hopeless: bool
     folds_tags: bool
 
 
@@ -82,6 +85,7 @@ _FIRST = Rules(
     keeps_victims=False,
     cycle_budget=0,
     look_cost=32,
+    skips_hopeless=False,
     folds_tags=False,
 )
 
@@ -109,6 +113,10 @@ _SECOND = replace(
             " meanwhile; workloads of higher priority have their turn first."
         ),
         (
+            "Kueue: after something ended, only workloads are looked at again for which room or victims"
+            " could be enough; those behind them in their queues need not wait a cycle for each."
+        ),
+        (
             "YuniKorn: a placement rule by tag finds the tag whatever the case of its letters, as"
             " YuniKorn does."
         ),
@@ -118,6 +126,7 @@ _SECOND = replace(
     claim_at_start=True,
     keeps_victims=True,
     cycle_budget=8_000,
+    skips_hopeless=True,
     folds_tags=True,
 )
 

@@ -1,10 +1,6 @@
 """Cycles until nothing more can be done, and what of them goes into the log (reference section 7; seed kueue_preemption).
 
-A cycle looks at one head per ClusterQueue. Which ask is the head: the best one that is not
-*parked*. An ask is parked when a cycle looked at it in vain, until something ends in its cohort
-tree; only ``BestEffortFIFO`` parks, under ``StrictFIFO`` the head stays the head and keeps those
-behind it waiting. An ask that has told victims to go stays the head too, so that what they free is
-kept for it, until a cycle finds that it does not help it any more.
+A cycle looks at one head per ClusterQueue (`evsched.core.kueue.heads`).
 
 Trees are independent of each other and are worked through one by one. A round that admits, preempts
 and parks nobody ends with all its heads done, so that a run always ends; where it parks a head,
@@ -30,15 +26,16 @@ from events import vocabulary as v
 from evsched.core.kueue import messages
 from evsched.core.kueue.candidates import is_leaving
 from evsched.core.kueue.cycle import Cycle, Nominee
+from evsched.core.kueue.heads import QueueHeads, by_order, is_open
 from evsched.core.kueue.index import waiting_of
-from evsched.core.kueue.model import Quota, quota_in, quota_of
+from evsched.core.kueue.model import Quota, quota_in
 from evsched.core.kueue.search import Searcher
 from evsched.core.kueue.shares import are_shared
 from evsched.core.kueue.turns import turns
-from evsched.core.kueue.waiting import Waiting, place_of
+from evsched.core.kueue.waiting import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from evsched.core.state import State
     from evsched.core.step import Step
@@ -46,6 +43,9 @@ if TYPE_CHECKING:
 
 VAIN = ("no-fit", "no-victims")
 """Outcomes that only an end of something can better."""
+
+AWAITING = (*VAIN, "preempt", "overlap", "deferred")
+"""The same, and those that wait for victims to leave: their own, or those of others."""
 
 
 def is_due(state: State) -> bool:
@@ -67,15 +67,8 @@ class Run:
         self.step = step
         self.state = step.state
         self.waiting: Waiting = waiting_of(step.state)
-        # Who was noted as tried meanwhile is not new, if it was another who decided so and this one
-        # followed.
-        for name in [name for name in self.waiting.new if name in step.state.unschedulable_since]:
-            del self.waiting.new[name]
         self.order: list[list[str]] = []
-        self._done: dict[str, None] = {}
-        self._vain: dict[tuple[str, int, int, bool], None] = {}
-        self._hopeless: dict[str, None] = {}
-        self._passed: dict[str, int] = {}
+        self._heads = QueueHeads(step.state, self.waiting)
         self._budget = step.state.rules.cycle_budget
         self._work = 0
 
@@ -84,24 +77,29 @@ class Run:
     def until_quiet(self) -> None:
         """Run cycles in every tree where somebody is new or something ended, and note who was looked at in vain."""
         unfinished = []
-        for top, paths in self._trees():
-            while (heads := self._heads(paths, top)) and any(
-                self._is_fresh(head, top) for head in heads
-            ):
+        for top in self._trees():
+            while heads := self._heads.of(top, self._most()):
                 if self._budget and self._work >= self._budget:
                     unfinished.append(top.path)
                     break
                 self._round(heads)
         self.close(tuple(unfinished))
 
+    def _most(self) -> int | None:
+        """Return how many heads the rest of the budget could consider at most; None: any number."""
+        if not self._budget:
+            return None
+        return 1 + max(0, self._budget - self._work) // self.state.rules.look_cost
+
     def once(self) -> None:
-        """Run exactly one cycle over all trees, whoever was looked at before."""
+        """Run exactly one cycle over all trees, whoever was looked at before; it is whole, whatever it costs."""
         asks, held = self.state.asks, self.waiting.held
         heads: list[Ask] = []
-        for path in self._by_order(self.waiting.queues):
-            if self._is_open(path):
+        for path in by_order(self.state, self.waiting.queues):
+            if is_open(self.state, path):
                 waiting = (asks[place[3]] for place in self.waiting.queues[path])
                 heads += islice((ask for ask in waiting if ask.local_queue not in held), 1)
+        self._budget = 0
         self._round(heads)
         self._end(
             tuple(
@@ -116,12 +114,14 @@ class Run:
         state = self.state
         if unfinished:
             # The others are still new, or are looked at again: their turn is in the next step.
-            self.waiting.new = {name: None for name in self.waiting.new if name not in self._done}
-            self._end(tuple(name for name in self._done if name in state.asks), unfinished)
+            self.waiting.new = {
+                name: None for name in self.waiting.new if name not in self._heads.done
+            }
+            self._end(tuple(name for name in self._heads.done if name in state.asks), unfinished)
             return
         new = {
             **self.waiting.new,
-            **self._done,
+            **self._heads.done,
         }  # who has told victims to go counts as new again until this is written
         tried = tuple(
             name for name in new if name in state.asks and name not in state.unschedulable_since
@@ -142,12 +142,8 @@ class Run:
             unfinished=unfinished,
         )
 
-    def _by_order(self, paths: Iterable[str]) -> list[str]:
-        queues = self.state.queues
-        return sorted(paths, key=lambda path: queues[path].order)
-
-    def _trees(self) -> list[tuple[Quota, list[str]]]:
-        """Return the trees that have something to do, with their queues in which somebody waits."""
+    def _trees(self) -> list[Quota]:
+        """Return the trees that have something to do."""
         state = self.state
         busy = dict.fromkeys((*state.dirty_cohorts, *state.unfinished))
         for name in self.waiting.new:
@@ -155,87 +151,9 @@ class Run:
                 quota = quota_in(state.queues[state.asks[name].queue])
                 if quota is not None:
                     busy[quota.top.path] = None
-        found = []
-        for top in self._by_order(path for path in busy if path in self.waiting.trees):
-            paths = [path for path in self.waiting.trees[top] if self._is_open(path)]
-            if paths:
-                found.append((quota_of(state.queues[top]), self._by_order(paths)))
-        return found
-
-    def _is_open(self, path: str) -> bool:
-        """Tell whether a ClusterQueue admits: it is in the configuration and not on hold."""
-        quota = quota_in(self.state.queues[path])
-        return quota is not None and quota.spec is not None and quota.spec.stop_policy == "None"
-
-    # ---------------------------------------------------------------------------------------- heads
-
-    def _heads(self, paths: list[str], top: Quota) -> list[Ask]:
-        found = (self._head(path, top) for path in paths)
-        return [head for head in found if head is not None]
-
-    def _head(self, path: str, top: Quota) -> Ask | None:
-        """Return the best ask of a queue that is not parked."""
-        state = self.state
-        places = self.waiting.queues.get(path)
-        if places is None:
-            return None
-        spec = quota_of(state.queues[path]).spec
-        strict = spec is not None and spec.strict_fifo
-        start = self._passed.get(path, 0)
-        for number in range(start, len(places)):
-            ask = state.asks[places[number][3]]
-            if ask.local_queue and ask.local_queue in self.waiting.held:
-                continue
-            kept = strict or (ask.id in state.preemptions and not self._is_hopeless(ask, top))
-            if kept or not self._is_parked(ask, top):
-                # Those before it stay parked for the rest of the run; nobody joins them while it
-                # lasts.
-                self._passed[path] = number
-                return ask
-        self._passed[path] = len(places)
-        return None
-
-    def _is_parked(self, ask: Ask, top: Quota) -> bool:
-        if not self._is_fresh(ask, top):
-            return True
-        if _kind(ask) in self._vain and not ask.podsets and ask.flavors is None:
-            self._done[ask.id] = None
-            return True
-        return False
-
-    def _is_fresh(self, ask: Ask, top: Quota) -> bool:
-        """Tell whether looking at an ask may bring something new."""
-        state = self.state
-        if ask.id in self._done:
-            return False
-        tried = state.unschedulable_since.get(ask.id)
-        if tried is None or top.path in state.dirty_cohorts:
-            return True
-        return tried <= state.unfinished.get(top.path, -1)
-
-    def _is_hopeless(self, ask: Ask, top: Quota) -> bool:
-        """Tell whether a cycle found that the victims of an ask in flight do not help it any more.
-
-        An earlier cycle of a pass that the budget cut has left that in the ask.
-        """
-        if ask.id in self._hopeless:
-            return True
-        return bool(self._budget and ask.failed) and not self._is_fresh(ask, top)
-
-    def _turn(self, ask: Ask) -> tuple[bool, int, int, tuple[int, int, str, str]]:
-        """Return the sort key of a head in a round that the budget may cut: those that keep room are first."""
-        keeps = not self._is_cuttable(ask)
-        return (
-            not keeps,
-            -ask.priority,
-            self.state.unschedulable_since.get(ask.id, 0),
-            place_of(ask),
-        )
-
-    def _is_cuttable(self, ask: Ask) -> bool:
-        """Tell whether a head may wait for the next step: it is not in flight, nor a head that stays one (StrictFIFO)."""
-        top = quota_of(self.state.queues[ask.queue]).top
-        return ask.id not in self.state.preemptions and self._is_fresh(ask, top)
+        waiting = (path for path in busy if path in self.waiting.trees)
+        found = [quota_in(state.queues[path]) for path in by_order(state, waiting)]
+        return [top for top in found if top is not None]
 
     # --------------------------------------------------------------------------------------- events
 
@@ -243,11 +161,11 @@ class Run:
         """Run one cycle over these heads and write what it decides."""
         state = self.state
         searcher = Searcher(state, self.step.tracer)
-        cycle = Cycle(state, searcher)
+        cycle = Cycle(state, searcher, self._heads.reserving)
         kept = len(heads)
         if self._budget:
-            heads = sorted(heads, key=self._turn)
-            kept -= sum(map(self._is_cuttable, heads))
+            heads = sorted(heads, key=self._heads.turn)
+            kept -= sum(map(self._heads.is_cuttable, heads))
         left = max(1, self._budget - self._work)
         nominees = cycle.nominate(self._each(heads), kept, left)
         for nominee in turns(searcher.kueue, cycle.trial, nominees):
@@ -263,15 +181,15 @@ class Run:
         self.step.ask = ""
         vain = [nominee for nominee in cycle.order if nominee.outcome in VAIN]
         for nominee in vain:
-            self._vain[_kind(nominee.ask)] = None
-            self._hopeless[nominee.ask.id] = None
+            self._heads.in_vain(nominee.ask)
         moved = moved or any(
             nominee.queue.spec is not None and not nominee.queue.spec.strict_fifo
             for nominee in vain
         )
+        had_turn = AWAITING if self._heads.skips else (*VAIN, "preempt")
         for nominee in cycle.order:
-            if nominee.outcome in VAIN or nominee.outcome == "preempt" or not moved:
-                self._done[nominee.ask.id] = None
+            if nominee.outcome in had_turn or not moved:
+                self._heads.done[nominee.ask.id] = None
 
     def _each(self, heads: list[Ask]) -> Iterator[Ask]:
         """Yield the heads, and note which one is being decided on."""
@@ -289,9 +207,13 @@ class Run:
             )
             return True
         if nominee.outcome == "preempt":
-            if ask.id in self.state.preemptions and all(
-                is_leaving(target.allocation) for target in nominee.targets
-            ):
+            # Where it waits for the victims of others alone, what they leave is not its own: it has
+            # another turn when they are gone.
+            kept = ask.id in self.state.preemptions
+            gone = [target.allocation for target in nominee.targets]
+            if kept and all(map(is_leaving, gone)):
+                return False
+            if self._heads.skips and all(one.victim_of for one in gone):
                 return False
             decide(self.step, nominee)
             return True
@@ -317,10 +239,6 @@ def decide(step: Step, nominee: Nominee) -> None:
         victims=messages.victims(nominee.ask, nominee.queue, nominee.targets),
         algorithm="fair" if are_shared(step.state) else "classic",
     )
-
-
-def _kind(ask: Ask) -> tuple[str, int, int, bool]:
-    return (ask.queue, ask.shape, ask.priority, ask.may_preempt)
 
 
 def bound(ask: Ask, flavors: tuple[dict[str, str], ...]) -> dict[str, object]:

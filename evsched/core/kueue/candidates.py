@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from evsched.core.kueue.model import Quota
-    from evsched.core.resources import Shape
+    from evsched.core.resources import Pairs, Shape
     from evsched.core.state import State
     from evsched.core.workloads import Allocation
 
@@ -91,22 +91,28 @@ class Candidates:
         """Return what a workload uses, by type index."""
         return self._shapes[allocation.shape].pairs
 
-    def added(self, allocation: Allocation) -> None:
+    def started(self, allocation: Allocation, pairs: Pairs) -> None:  # noqa: ARG002 - as the other parts of the index
         """A workload was admitted."""
+        self._add(allocation)
+
+    def ended(self, allocation: Allocation, pairs: Pairs) -> None:  # noqa: ARG002
+        """A workload is gone."""
+        self._remove(allocation)
+
+    def changed(self, allocation: Allocation) -> None:
+        """A workload was told to go, or may stay after all."""
+        self._remove(allocation)
+        self._add(allocation)
+
+    def _add(self, allocation: Allocation) -> None:
         group = self._group(allocation)
         if group is not None:
             insort(group.leaving if is_leaving(allocation) else group.staying, entry_of(allocation))
 
-    def removed(self, allocation: Allocation) -> None:
-        """A workload is gone."""
+    def _remove(self, allocation: Allocation) -> None:
         group = self._group(allocation)
         if group is not None:
             _take_out(group, entry_of(allocation))
-
-    def changed(self, allocation: Allocation) -> None:
-        """A workload is being evicted, or may stay after all."""
-        self.removed(allocation)
-        self.added(allocation)
 
     def _group(self, allocation: Allocation) -> WorkloadGroup | None:
         quota = quota_in(self._queues[allocation.queue])

@@ -15,7 +15,7 @@ from evsched.core.kueue.trial import QuotaOverlay
 from evsched.core.kueue.wanted import Target, put_back
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from evsched.core.kueue.model import Quota
     from evsched.core.kueue.search import Searcher
@@ -73,9 +73,19 @@ class Cycle:
         order: The nominees in the order in which they were handled.
     """
 
-    def __init__(self, state: State, searcher: Searcher) -> None:
-        """Start with the state as it is."""
+    def __init__(
+        self, state: State, searcher: Searcher, reserving: Container[str] = frozenset()
+    ) -> None:
+        """Start with the state as it is.
+
+        Args:
+            state: Of a Kueue partition.
+            searcher: Searches victims in it.
+            reserving: Ids of heads for which nothing can be done and that only keep room
+                (`evsched.core.kueue.heads`): no victims are searched for them.
+        """
         self._state = state
+        self._reserving = reserving
         self._searcher = searcher
         self._trial = QuotaOverlay()
         # The same picture, with the victims of all who were handled gone. Kept beside the other one,
@@ -143,9 +153,10 @@ class Cycle:
         keep: Sequence[Mapping[str, str]] | None = None,
     ) -> tuple[FlavorAssignment, list[Target]]:
         resources = self._state.types.shapes[ask.shape].resources
-        assigner = Assigner(self._searcher, trial, ask, queue)
+        searches = ask.id not in self._reserving
+        assigner = Assigner(self._searcher, trial, ask, queue, searches=searches)
         assignment = assigner.assign(wishes(ask, resources, keep))
-        if assignment.mode in (FIT, NO_FIT):
+        if assignment.mode in (FIT, NO_FIT) or not searches:
             return assignment, []
         return assignment, assigner.targets(assignment)
 

@@ -112,7 +112,8 @@ class Assigner:
             trial: What is already decided.
             ask: The ask.
             queue: Its ClusterQueue.
-            searches: False: a flavor that has no room is passed over.
+            searches: False: no victims are searched; a flavor without room counts as one without
+                candidates.
         """
         assert queue.spec is not None
         self._searches = searches
@@ -261,8 +262,6 @@ class Assigner:
         level, inner = trial.borrow_level(queue, index, amount)
         if amount <= trial.available(queue, index):
             return Rank(FIT, level)
-        if not self._searches:
-            return Rank(NO_CANDIDATES, level)
         fair = self.searcher.kueue.fair_sharing and spec.reclaim_within_cohort != "Never"
         if not (
             amount <= queue.nominal.get(index, 0)
@@ -271,6 +270,8 @@ class Assigner:
             or fair
         ):
             return Rank(NO_FIT, level)
+        if not self._searches:
+            return Rank(NO_CANDIDATES, level)
         targets = self.searcher.search(
             trial, self.ask, queue, {index: amount}, (index,), quiet=True
         )

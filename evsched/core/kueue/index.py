@@ -1,4 +1,4 @@
-"""The index of Kueue's decisions: who waits in each ClusterQueue, and which workloads could be preempted."""
+"""The index of Kueue's decisions: who waits, who could be preempted, and for whom a cycle could do anything."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from evsched.core.indices import Index
 from evsched.core.kueue.candidates import Candidates
+from evsched.core.kueue.prospects import Prospects
 from evsched.core.kueue.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -16,46 +17,57 @@ if TYPE_CHECKING:
 
 
 class KueueIndex(Index):
-    """Two parts; None for one that no decision has needed yet."""
+    """Three parts, each built when a decision first needs it; a part hears of a change by the method of its name."""
 
-    __slots__ = ("candidates", "waiting")
+    __slots__ = ("candidates", "prospects", "waiting")
 
     def __init__(self) -> None:
         """Start with nothing built."""
         self.waiting: Waiting | None = None
         self.candidates: Candidates | None = None
+        self.prospects: Prospects | None = None
 
     def asked(self, ask: Ask) -> None:
         """A workload started to wait."""
-        if self.waiting is not None:
-            self.waiting.asked(ask)
+        for part in (self.waiting, self.prospects):
+            if part is not None:
+                part.asked(ask)
 
     def unasked(self, ask: Ask) -> None:
         """A workload no longer waits."""
-        if self.waiting is not None:
-            self.waiting.unasked(ask)
+        for part in (self.waiting, self.prospects):
+            if part is not None:
+                part.unasked(ask)
+
+    def tried(self, asks: tuple[str, ...]) -> None:
+        """A cycle looked at these workloads."""
+        for part in (self.waiting, self.prospects):
+            if part is not None:
+                part.tried(asks)
 
     def started(
         self,
         application: Application,  # noqa: ARG002 - the protocol's
         allocation: Allocation,
         node: Node | None,  # noqa: ARG002
-        pairs: Pairs,  # noqa: ARG002
+        pairs: Pairs,
     ) -> None:
         """A workload was admitted."""
-        if self.candidates is not None:
-            self.candidates.added(allocation)
+        for part in (self.candidates, self.prospects):
+            if part is not None:
+                part.started(allocation, pairs)
 
     def ended(
         self,
         application: Application,  # noqa: ARG002 - the protocol's
         allocation: Allocation,
         node: Node | None,  # noqa: ARG002
-        pairs: Pairs,  # noqa: ARG002
+        pairs: Pairs,
     ) -> None:
         """A workload is gone."""
-        if self.candidates is not None:
-            self.candidates.removed(allocation)
+        for part in (self.candidates, self.prospects):
+            if part is not None:
+                part.ended(allocation, pairs)
 
     def changed(self, allocation: Allocation) -> None:
         """The eviction of a workload was requested, or withdrawn."""
@@ -86,4 +98,13 @@ def candidates_of(state: State) -> Candidates:
     found = index.candidates
     if found is None:
         found = index.candidates = Candidates(state)
+    return found
+
+
+def prospects_of(state: State) -> Prospects:
+    """Return the index of a Kueue partition, built if this is its first use."""
+    index = index_of(state)
+    found = index.prospects
+    if found is None:
+        found = index.prospects = Prospects(state)
     return found

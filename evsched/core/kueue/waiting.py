@@ -32,14 +32,16 @@ class Waiting:
         trees: Path of the top of a cohort tree to the paths of its ClusterQueues that are in
             ``queues``.
         held: LocalQueues on hold; asks that came through them are not considered.
-        new: Ids of asks that no cycle may have seen yet; those that one has seen, or that are gone,
-            may still be there.
+        new: Ids of asks that no cycle has looked at yet.
+        strict: Path of the top of a tree to the paths of its ClusterQueues in ``queues`` that are
+            ``StrictFIFO``.
     """
 
     def __init__(self, state: State) -> None:
         """Build the index from the asks that wait."""
         self.queues: dict[str, list[Place]] = {}
         self.trees: dict[str, dict[str, None]] = {}
+        self.strict: dict[str, dict[str, None]] = {}
         self._all = state.queues
         self.new: dict[str, None] = {}
         self.held = held_local_queues(state)
@@ -61,14 +63,24 @@ class Waiting:
         del places[bisect_left(places, place_of(ask))]
         if not places:
             del self.queues[ask.queue]
-            self.trees[self._top(ask.queue)].pop(ask.queue)
+            top = self._top(ask.queue)
+            self.trees[top].pop(ask.queue)
+            self.strict.get(top, {}).pop(ask.queue, None)
         self.new.pop(ask.id, None)
+
+    def tried(self, names: tuple[str, ...]) -> None:
+        """A cycle looked at these asks."""
+        for name in names:
+            self.new.pop(name, None)
 
     def _places(self, path: str) -> list[Place]:
         places = self.queues.get(path)
         if places is None:
             places = self.queues[path] = []
-            self.trees.setdefault(self._top(path), {})[path] = None
+            top, quota = self._top(path), quota_in(self._all[path])
+            self.trees.setdefault(top, {})[path] = None
+            if quota is not None and quota.spec is not None and quota.spec.strict_fifo:
+                self.strict.setdefault(top, {})[path] = None
         return places
 
     def _top(self, path: str) -> str:
