@@ -14,7 +14,7 @@ from evsched.core.yunikorn.settings import BACKOFF
 from replays.history.moments import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from evsched.core.workloads import Allocation
     from replays.checking.ledger import Decided
@@ -158,6 +158,50 @@ def _paused(facts: Facts) -> str:
     return f"Application {facts['application']} is paused until {format_time(facts['until'])}: {why} ({BACKOFF})."
 
 
+def _before(facts: Facts) -> str:
+    """Return the applications that start before another one, the first of them by name."""
+    first, *others = facts["applications"]
+    if not others:
+        return f"application {first} is before it"
+    return f"{len(others) + 1} applications are before it, first {first}"
+
+
+NAMES_SHOWN = 3
+"""Of many names in a sentence, the first so many."""
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return names, the first few and how many more."""
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _each(applications: Sequence[str]) -> str:
+    """Return applications that all have to start or end."""
+    return f"application{'s' if len(applications) > 1 else ''} {_some(applications)}"
+
+
+def _workloads(facts: Facts) -> str:
+    """Return the workloads before another one, as the subject of a sentence."""
+    asks = facts["asks"]
+    return f"Workload {asks[0]} is" if len(asks) == 1 else f"Workloads {_some(asks)} are"
+
+
+def _among(facts: Facts) -> str:
+    return f" ({_some(facts['asks'])})" if facts["asks"] else ""
+
+
+def _too_large(facts: Facts) -> str:
+    """Return that no node can ever hold an ask, with the one that comes nearest."""
+    requested, capacity = amounts(facts["requested"]), amounts(facts["capacity"])
+    if facts["required"]:
+        which = f"Node {facts['node']}, where it has to run, is not large enough"
+    else:
+        which = f"No node is large enough: the nearest, {facts['node']},"
+        return f"{which} has {capacity}, {requested} requested."
+    return f"{which}: it has {capacity}, {requested} requested."
+
+
 def _no_node(facts: Facts) -> str:
     reserved = (
         f", which is reserved for {_names(facts, 'reserved_for')}" if facts["reserved_for"] else ""
@@ -202,11 +246,6 @@ def _evicted(facts: Facts) -> str:
     return f"evicted{whom}: {facts['reason']}"
 
 
-def _reason(facts: Facts) -> str:
-    """Return a reason that the scheduler itself wrote down, as a sentence."""
-    return f"{facts['reason'][0].upper()}{facts['reason'][1:]}."
-
-
 def _quota(facts: Facts) -> str:
     def shown(key: str) -> str:
         return amount(facts["resource"], facts[key])
@@ -240,6 +279,27 @@ def titled(path: str) -> str:
     )
 
 
+def held(causes: Sequence[str], needs: Sequence[Sequence[Sequence[int]]]) -> str:
+    """Return what holds an ask as one text that says which of it has to change.
+
+    Args:
+        causes: Sentences.
+        needs: As of `replays.explaining.explain.Explanation`.
+    """
+    said = " ".join(causes)
+    if len(causes) == 1:
+        return said
+    if all(len(ways) == 1 for ways in needs):
+        what = "Both have" if len(causes) == 2 else "All of this has"  # noqa: PLR2004
+        return f"{said} {what} to change."
+    parts = [" ".join(causes[place] for place in ways[0]) for ways in needs if len(ways) == 1]
+    for ways in needs:
+        if len(ways) > 1:
+            either = [" ".join(causes[place] for place in way) for way in ways]
+            parts.append(" Or: ".join(either) + " One of these is enough.")
+    return " And: ".join(parts)
+
+
 CAUSES: dict[str, Callable[[Facts], str]] = {
     "in-flight": _in_flight,
     "nomination": _nomination,
@@ -247,18 +307,15 @@ CAUSES: dict[str, Callable[[Facts], str]] = {
     "queue-maximum": _queue_maximum,
     "limit": _limit,
     "behind": lambda facts: (
-        f"Queue {facts['queue']} starts one new application at a time, and {facts['application']} "
-        "is before it (application.sort.policy stateaware)."
+        f"Queue {facts['queue']} starts one new application at a time, and {_before(facts)} "
+        "(application.sort.policy stateaware)."
     ),
     "no-node": _no_node,
     "overtaken": lambda _: "There is room, but asks that come before it take it.",
-    "too-large": lambda facts: (
-        f"No node is large enough: the largest has {amount(facts['resource'], facts['largest'])} "
-        f"{facts['resource']}, {_requested(facts)} requested."
-    ),
+    "too-large": _too_large,
     "no-nodes": lambda _: "There are no nodes.",
     "node-unknown": lambda facts: f"Node {facts['node']} is not registered.",
-    "failed": lambda facts: facts["reason"],
+    "later": lambda facts: f"Nothing holds it: {_next(facts)}.",
     "nothing": lambda _: "Nothing holds it: the next cycle looks at it.",
     # Kueue.
     "queue-gone": lambda facts: (
@@ -271,9 +328,28 @@ CAUSES: dict[str, Callable[[Facts], str]] = {
         f"LocalQueue {facts['local_queue']} is stopped: nobody who comes through it is admitted."
     ),
     "strict-fifo": lambda facts: (
-        f"Workload {facts['ask']} is before it in ClusterQueue {facts['queue']}, which is StrictFIFO."
+        f"{_workloads(facts)} before it in ClusterQueue {facts['queue']}, which is StrictFIFO."
     ),
-    "no-flavor": _reason,
+    "head-in-flight": lambda facts: (
+        f"{_workloads(facts)} before it in ClusterQueue {facts['queue']} and will be admitted when"
+        " the preempted workloads have left."
+    ),
+    "crowded-out": lambda facts: (
+        f"There is quota, but workloads that come before it take it{_among(facts)}."
+    ),
+    "overlap": lambda facts: (
+        f"What it could preempt is preempted for other workloads{_among(facts)}."
+    ),
+    "deferred": lambda facts: (
+        f"There will be quota once those that are preempted for others have left{_among(facts)}."
+    ),
+    "uncovered": lambda facts: (
+        f"ClusterQueue {facts['queue']} has no quota for {facts['resource']}."
+    ),
+    "no-flavor": lambda facts: (
+        f"ClusterQueue {facts['queue']} has none of the flavors that it wants for"
+        f" {_names(facts, 'resources')}."
+    ),
     "quota": _quota,
 }
 """What holds an ask, or what becomes of it where nothing does."""
@@ -293,11 +369,19 @@ REMEDIES: dict[str, Callable[[Facts], str]] = {
         else f"the end of an application{_of(facts['whom'])} in {facts['queue']}, or more maxapplications"
     ),
     "overtaken": lambda _: "more room, or fewer asks before it",
-    "too-large": lambda facts: f"a node with {_requested(facts)}, or a smaller request",
-    "behind": lambda facts: (
-        f"the first allocation or the end of application {facts['application']}"
+    "too-large": lambda facts: (
+        f"{amounts(facts['requested'])} on {facts['node']}, or a smaller request"
+        if facts["required"]
+        else f"a node with {amounts(facts['requested'])}, or a smaller request"
     ),
-    "node-room": lambda facts: f"{amounts(facts['lacking'])} more on {facts['node']}",
+    "behind": lambda facts: f"the first allocation or the end of {_each(facts['applications'])}",
+    "no-nodes": lambda _: "a node with room for it",
+    "node-unknown": lambda facts: f"node {facts['node']}, registered",
+    "node-room": lambda facts: (
+        f"{amounts(facts['lacking'])} more on {facts['node']}"
+        if facts["lacking"]
+        else f"a node {facts['node']} that is schedulable"
+    ),
     "tried": lambda facts: (
         f"preemption is tried at {format_time(facts['time'])} (preemption.delay)"
     ),
@@ -307,7 +391,7 @@ REMEDIES: dict[str, Callable[[Facts], str]] = {
     "preemption-never": lambda _: "it may not preempt others (preemption policy Never)",
     # Kueue.
     "stop-policy": lambda _: "a stopPolicy of None",
-    "before-it": lambda facts: f"the admission or withdrawal of {facts['ask']}",
+    "before-it": lambda facts: f"the admission or withdrawal of {_some(facts['asks'])}",
     "uncovered": lambda facts: f"a quota for {facts['resource']} in ClusterQueue {facts['queue']}",
     "quota": _less_quota,
 }

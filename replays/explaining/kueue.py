@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 OUTCOMES = ("admit", "preempt", "no-fit", "no-victims", "overlap", "crowded-out", "deferred")
 """Codes of what a cycle makes of a workload (`evsched.core.kueue.cycle.Outcome`)."""
 
+CROWDED = ("crowded-out", "overlap", "deferred")
+"""Those of them in which other workloads, and not quota, are in the way."""
+
+Needs = tuple[tuple[tuple[int, ...], ...], ...]
+"""All of: one of: all of the causes at these places."""
+
 MODES = {
     "noFit": "it can never hold the request with these quotas and policies",
     "noCandidates": "it is full, and nobody may be preempted",
@@ -106,48 +112,62 @@ class Look(Struct, frozen=True, kw_only=True):
 
     Attributes:
         causes: What holds it.
+        needs: Which of the causes have to go, as of `replays.explaining.explain.Explanation`.
         unblock: What would change that.
     """
 
     causes: tuple[Note, ...]
+    needs: Needs
     unblock: tuple[Note, ...]
     quotas: tuple[QuotaLevel, ...] = ()
     flavors: tuple[FlavorLook, ...] = ()
     shares: tuple[FairShare, ...] = ()
 
 
-def look(state: State, ask: Ask, tracer: RecordingTracer) -> Look:
+def look(state: State, ask: Ask, notebook: RecordingTracer) -> Look:
     """Return what holds a workload, what would change that, and what was looked at.
 
     Args:
         state: Of a Kueue partition; only read.
         ask: Waits in it.
-        tracer: With what a cycle considered that looked at the workload; empty where none may.
+        notebook: With what a cycle considered that looked at the workload; empty where none may.
     """
     queue = quota_in(state.queues[ask.queue])
     if queue is None:
-        return Look(causes=(cause(ask.queue, "queue-gone", queue=ask.queue),), unblock=())
-    outcome = next((facts for code in OUTCOMES if (facts := tracer.of(ask.id, code))), None)
-    quotas = levels(state, ask)
-    held = held_by(state, ask)
-    binding = [(level.queue, msgspec.structs.asdict(level)) for level in quotas if level.binding]
-    causes = [held[0]] if held else []
-    if not held and outcome is not None and outcome["reason"]:
-        no_flavor = cause(ask.queue, "no-flavor", reason=outcome["reason"])
-        if tracer.of(ask.id, "no-fit") or not binding:
-            causes.append(no_flavor)
-    if not held:
-        causes += [cause(path, "quota", **facts) for path, facts in binding]
+        gone = cause(ask.queue, "queue-gone", queue=ask.queue)
+        return Look(causes=(gone,), needs=(((0,),),), unblock=())
+    outcome = next((facts for code in OUTCOMES if (facts := notebook.of(ask.id, code))), None)
+    quotas, after = levels(state, ask), levels(state, ask, _without_victims(state, ask))
+    held = Held(state, ask)
+    crowd = _crowd(state, ask, notebook)
+    if crowd is not None:
+        held.all_of(crowd, _before_it(crowd))
+    else:
+        for resource in _uncovered(state, queue, ask):
+            facts = {"resource": resource, "queue": queue.name}
+            held.all_of(
+                cause(queue.path, "uncovered", **facts), remedy(queue.path, "uncovered", **facts)
+            )
+        for names, flavors in _groups(queue, ask, state.types.shapes[ask.shape].resources):
+            binding = [
+                [
+                    one
+                    for one in after
+                    if one.binding and one.flavor == flavor and one.resource in names
+                ]
+                for flavor in flavors
+            ]
+            if not flavors:
+                held.all_of(cause(queue.path, "no-flavor", queue=queue.name, resources=names))
+            elif all(binding):
+                held.any_of(binding)
     trial = running(state, queue, outcome)
     return Look(
-        causes=tuple(causes),
-        unblock=(
-            *held[1:],
-            *_uncovered(state, queue, ask),
-            *(remedy(path, "quota", **facts) for path, facts in binding),
-        ),
+        causes=tuple(held.causes),
+        needs=tuple(held.needs),
+        unblock=tuple(held.unblock),
         quotas=tuple(quotas),
-        flavors=tuple(_considered(tracer.about(ask.id))),
+        flavors=tuple(_considered(notebook.about(ask.id))),
         shares=tuple(fair_shares(state, [queue], trial)),
     )
 
@@ -155,8 +175,18 @@ def look(state: State, ask: Ask, tracer: RecordingTracer) -> Look:
 # ----------------------------------------------------------------------------------------- the path
 
 
-def levels(state: State, ask: Ask) -> list[QuotaLevel]:
-    """Return what is asked of every level of the path, ClusterQueue first, for every flavor that may provide it."""
+def levels(state: State, ask: Ask, trial: QuotaOverlay | None = None) -> list[QuotaLevel]:
+    """Return what is asked of each level of the path, by flavor that may provide it.
+
+    Args:
+        state: Of the moment.
+        ask: Waits in it.
+        trial: What is used otherwise than in the state; None: nothing.
+
+    Returns:
+        The ClusterQueue first, then the cohorts above it.
+    """
+    trial = QuotaOverlay() if trial is None else trial
     queue = quota_of(state.queues[ask.queue])
     found: list[QuotaLevel] = []
     for resource, amount in sorted(state.types.shapes[ask.shape].resources.items()):
@@ -166,15 +196,19 @@ def levels(state: State, ask: Ask) -> list[QuotaLevel]:
         fixed = (ask.flavors or {}).get(resource)
         for flavor, indices in group.flavors:
             if fixed in (None, flavor):
-                found += _climb(queue, indices[resource], (flavor, resource), amount)
+                found += _climb(trial, queue, indices[resource], (flavor, resource, amount))
     return found
 
 
-def _climb(queue: Quota, index: int, named: tuple[str, str], amount: int) -> list[QuotaLevel]:
-    trial, found = QuotaOverlay(), []
+def _climb(
+    trial: QuotaOverlay, queue: Quota, index: int, wanted: tuple[str, str, int]
+) -> list[QuotaLevel]:
+    """Follow a request up the tree; ``wanted`` is flavor, resource and amount."""
+    flavor, resource, amount = wanted
+    found = []
     for node in reversed(queue.down):
         used, quota, limit = (
-            node.usage.get(index, 0),
+            trial.usage(node).get(index, 0),
             node.subtree.get(index, 0),
             node.borrowing.get(index),
         )
@@ -183,7 +217,7 @@ def _climb(queue: Quota, index: int, named: tuple[str, str], amount: int) -> lis
         binding = ("quota" if node.parent is None else "borrowing limit") if over else ""
         found.append(
             QuotaLevel(
-                queue=node.path, flavor=named[0], resource=named[1], requested=amount, used=used, quota=quota,
+                queue=node.path, flavor=flavor, resource=resource, requested=amount, used=used, quota=quota,
                 nominal=node.nominal.get(index, 0), borrowing_limit=limit, lending_limit=node.lending.get(index),
                 binding=binding, missing=over,
             )
@@ -197,39 +231,120 @@ def _climb(queue: Quota, index: int, named: tuple[str, str], amount: int) -> lis
 # ------------------------------------------------------------------------------------------ reasons
 
 
-def held_by(state: State, ask: Ask) -> tuple[Note, ...]:
-    """Return what keeps an ask from having its turn at all, and what would change that; empty when nothing does."""
+def _without_victims(state: State, ask: Ask) -> QuotaOverlay:
+    """Return the tree with the victims that an ask in flight waits for gone."""
+    trial = QuotaOverlay()
+    in_flight = state.preemptions.get(ask.id)
+    for name in in_flight.waiting_for if in_flight is not None else ():
+        victim = state.allocations[name]
+        from_queue = quota_in(state.queues[victim.queue])
+        if from_queue is not None:
+            trial.remove(from_queue, state.types.shapes[victim.shape].pairs)
+    return trial
+
+
+class Held:
+    """What holds a workload: causes, and which of them have to go."""
+
+    def __init__(self, state: State, ask: Ask) -> None:
+        """Begin with what keeps an ask from having its turn at all."""
+        self.causes: list[Note] = []
+        self.needs: list[tuple[tuple[int, ...], ...]] = []
+        self.unblock: list[Note] = []
+        for found, lift in _turn(state, ask):
+            self.all_of(found, lift)
+
+    def all_of(self, found: Note, lift: Note | None = None) -> None:
+        """Add a cause that has to go, whatever else does."""
+        self.needs.append(((len(self.causes),),))
+        self.causes.append(found)
+        if lift is not None:
+            self.unblock.append(lift)
+
+    def any_of(self, binding: list[list[QuotaLevel]]) -> None:
+        """Add the limits of several flavors: all of those of one flavor have to go."""
+        ways = []
+        for flavor in binding:
+            ways.append(tuple(range(len(self.causes), len(self.causes) + len(flavor))))
+            for level in flavor:
+                facts = msgspec.structs.asdict(level)
+                self.causes.append(cause(level.queue, "quota", **facts))
+                self.unblock.append(remedy(level.queue, "quota", **facts))
+        self.needs.append(tuple(ways))
+
+
+def _turn(state: State, ask: Ask) -> Iterable[tuple[Note, Note]]:
+    """Yield what keeps an ask from having its turn at all, each with what would change that."""
     spec = quota_of(state.queues[ask.queue]).spec
     if spec is not None and spec.stop_policy != "None":
         stopped = cause(ask.queue, "queue-stopped", queue=spec.name, stop_policy=spec.stop_policy)
-        return stopped, remedy(ask.queue, "stop-policy")
+        yield stopped, remedy(ask.queue, "stop-policy")
     held = held_local_queues(state)
     if ask.local_queue in held:
         stopped = cause(ask.local_queue, "local-queue-stopped", local_queue=ask.local_queue)
-        return stopped, remedy(ask.local_queue, "stop-policy")
-    if spec is None or not spec.strict_fifo:
-        return ()
-    waiting = (
-        one for one in state.asks.values() if one.queue == ask.queue and one.local_queue not in held
-    )
-    head = min(waiting, key=place_of, default=ask)
-    if head is ask:
-        return ()
-    return (
-        cause(head.id, "strict-fifo", ask=head.id, queue=spec.name),
-        remedy(head.id, "before-it", ask=head.id),
-    )
+        yield stopped, remedy(ask.local_queue, "stop-policy")
+    if spec is None:
+        return
+    # Those in flight stay heads, so that what their victims free is kept for them.
+    before = [
+        one
+        for one in state.asks.values()
+        if one.queue == ask.queue
+        and place_of(one) < place_of(ask)
+        and (one.id in state.preemptions or (spec.strict_fifo and one.local_queue not in held))
+    ]
+    if before:
+        names = tuple(one.id for one in sorted(before, key=place_of))
+        code = "strict-fifo" if spec.strict_fifo else "head-in-flight"
+        found = cause(names[0], code, asks=names, queue=spec.name)
+        yield found, _before_it(found)
 
 
-def _uncovered(state: State, queue: Quota, ask: Ask) -> list[Note]:
+def _before_it(found: Note) -> Note:
+    return remedy(found.subject, "before-it", asks=found.facts["asks"])
+
+
+def _crowd(state: State, ask: Ask, notebook: RecordingTracer) -> Note | None:
+    """Return which workloads leave no room for one that fits or has victims; None: it is not so."""
+    code = next((one for one in CROWDED if notebook.of(ask.id, one)), None)
+    if code is None:
+        return None
+    top = quota_of(state.queues[ask.queue]).top
+    asks = {
+        note.subject: None
+        for note in notebook.notes
+        if note.code in OUTCOMES
+        and note.subject != ask.id
+        and note.subject in state.asks
+        and quota_of(state.queues[state.asks[note.subject].queue]).top is top
+    }
+    return cause(ask.id, code, asks=tuple(asks), queue=ask.queue)
+
+
+def _uncovered(state: State, queue: Quota, ask: Ask) -> list[str]:
     """Return what a ClusterQueue would have to cover: resources that none of its groups names."""
     resources = sorted(state.types.shapes[ask.shape].resources.items())
-    missing = [
+    return [
         name
         for name, amount in resources
         if amount and not any(name in group.resources for group in queue.groups)
     ]
-    return [remedy(queue.path, "uncovered", resource=name, queue=queue.name) for name in missing]
+
+
+def _groups(
+    queue: Quota, ask: Ask, resources: Mapping[str, int]
+) -> Iterable[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield the resource groups that an ask needs: its resources there, and flavors it may have."""
+    fixed = ask.flavors or {}
+    for group in queue.groups:
+        names = tuple(name for name in group.resources if resources.get(name))
+        if names:
+            flavors = tuple(
+                flavor
+                for flavor, _ in group.flavors
+                if all(fixed.get(name, flavor) == flavor for name in names)
+            )
+            yield names, flavors
 
 
 def _considered(notes: list[Note]) -> list[FlavorLook]:

@@ -206,7 +206,7 @@ def test_a_waiting_workload_is_told_which_quota_binds(installation, capsys):
     found = document["explanation"]
     assert found["summary"] == (
         "ClusterQueue research: 4 cpu of flavor on-demand requested, 4 used, 6 allowed (quota 4 and borrowing limit 2). "
-        "Cohort company: 4 cpu of flavor on-demand requested, 10 used, 10 allowed (quota 10)."
+        "Cohort company: 4 cpu of flavor on-demand requested, 10 used, 10 allowed (quota 10). Both have to change."
     )
     assert [(one["queue"], one["binding"], one["missing"]) for one in found["quotas"]] == [
         ("research", "borrowing limit", 2000),

@@ -229,6 +229,23 @@ def test_a_limit_and_an_order_that_hold_an_ask_are_named():
     assert [one.code for one in behind.causes] == ["behind", "too-large"]
 
 
+def test_every_limit_that_holds_an_ask_is_named():
+    """Queue, user and number of applications at once: lifting one of them alone would not help."""
+    limited = LimitSpec(users=("ann",), max_resources={"vcore": 2000}, max_applications=1)
+    leaf = msgspec.structs.replace(queue("a", maximum=3000), limits=(limited,))
+    cluster = Cluster(leaf)
+    cluster.ask("a1", "root.a", user="ann")
+    cluster.ask("a2", "root.a", user="ann", application="other")
+    found = explain_ask(cluster.engine, "a2")
+    assert [one.sentence for one in found.causes] == [
+        "Queue root.a: 2 vcore requested, 2 used, 3 allowed.",
+        "Queue root.a: 2 vcore requested, 2 used or promised of user ann, its limit is 2.",
+        "Queue root.a: 1 applications of user ann run or start, maxapplications is 1.",
+    ]
+    assert found.needs == (((0,),), ((1,),), ((2,),))
+    assert found.summary.endswith("All of this has to change.")
+
+
 def test_a_preemption_is_decided_again_with_shares_before_and_after():
     """Who had to go for whom, by which rule, what the queues had before and have after, and that it comes out the same."""
     cluster = Cluster(queue("prod", guaranteed=4000), queue("test", guaranteed=2000))
@@ -273,7 +290,10 @@ def test_an_ask_that_no_node_can_ever_hold_is_told_so():
     cluster.ask("a1", "root.a")
     cluster.ask("a2", "root.a", vcore=20_000)
     found = explain_ask(cluster.engine, "a2")
-    assert found.summary == "No node is large enough: the largest has 10 vcore, 20 vcore requested."
+    assert (
+        found.summary
+        == "No node is large enough: the nearest, n1, has 10 vcore, 20 vcore requested."
+    )
     assert sentences(found.unblock)[0] == "a node with 20 vcore, or a smaller request"
 
 

@@ -76,6 +76,18 @@ class World:
 
 
 HELD = {
+    "two flavors, of which any one will do": (
+        [queue("a", cohort="", flavors=TWO)],
+        [ask("y", cpu=2000), ask("z", cpu=3000), ask("x")],
+        ("ClusterQueue a: 1 cpu of flavor spot requested, 2 used, 2 allowed (quota 2). Or: "
+         "ClusterQueue a: 1 cpu of flavor steady requested, 3 used, 3 allowed (quota 3). One of these is enough."),
+        ["1 cpu of flavor spot less used in ClusterQueue a, or as much more quota",
+         "1 cpu of flavor steady less used in ClusterQueue a, or as much more quota"],
+    ),
+    "a resource that is not covered": (
+        [queue("a", cohort="")], [v.AskSubmitted(ask="x", queue="a", resources={"gpu": 1})],
+        "ClusterQueue a has no quota for gpu.", ["a quota for gpu in ClusterQueue a"],
+    ),
     "a ClusterQueue on hold": (
         [queue("a", more="stopPolicy: Hold")], [ask("x")],
         "ClusterQueue a admits nobody: its stopPolicy is Hold.", ["a stopPolicy of None"],
@@ -90,8 +102,7 @@ HELD = {
     ),
     "more than there is": (
         [queue("a", cohort="")], [ask("x", cpu=9000)],
-        ("No flavor of ClusterQueue a can hold the request for cpu. "
-        "ClusterQueue a: 9 cpu of flavor f requested, 0 used, 4 allowed (quota 4)."),
+        "ClusterQueue a: 9 cpu of flavor f requested, 0 used, 4 allowed (quota 4).",
         ["5 cpu of flavor f more quota in ClusterQueue a"],
     ),
     "a fixed flavor": (

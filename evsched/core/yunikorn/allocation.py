@@ -25,6 +25,7 @@ from evsched.core.yunikorn.columns import NodeColumns, columns_of
 from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.maxima import first_exceeded
 from evsched.core.yunikorn.nomination import is_nominated
+from evsched.core.yunikorn.ordering import is_new
 from evsched.core.yunikorn.waiting import WaitingOrder
 
 if TYPE_CHECKING:
@@ -173,6 +174,28 @@ def _place(order: WaitingOrder, columns: NodeColumns, demand: Demand) -> str | N
     return columns.place(demand.shape)
 
 
+def _before(state: State, order: WaitingOrder, ask: Ask) -> tuple[str, ...]:
+    """Return the new applications of a stateaware leaf that start before that of an ask, in order.
+
+    A paused one makes way for those whose pause ends before its own.
+    """
+    queue_node = order.queue_nodes[ask.queue]
+    own = queue_node.app_nodes[ask.application]
+    if queue_node.queue.settings.sort_policy != "stateaware" or not is_new(own.application):
+        return ()
+    paused = state.paused
+    until = paused.get(own.application.id, state.time)
+    waiting = [
+        (one.key, one.application.id)
+        for one in queue_node.app_nodes.values()
+        if one is not own
+        and one.key is not None
+        and is_new(one.application)
+        and paused.get(one.application.id, until) <= until
+    ]
+    return tuple(name for key, name in sorted(waiting) if own.key is None or key < own.key)
+
+
 def _note_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None:
     """Tell the tracer what holds each waiting ask up; only explanations pay for this."""
     state, tracer = step.state, step.tracer
@@ -186,13 +209,8 @@ def _note_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None
         in_flight = state.preemptions.get(ask.id)
         if in_flight is None and ask.application in state.paused:
             tracer.note(ask.id, "paused", until=state.paused[ask.application])
-        elif (
-            in_flight is None
-            and not (queue_node := order.queue_nodes[leaf.path]).app_nodes[ask.application].open
-        ):
-            first = queue_node.chosen  # of a stateaware leaf: one new application at a time
-            assert first is not None
-            tracer.note(ask.id, "behind", queue=leaf.path, application=first.application.id)
+        if in_flight is None and (before := _before(state, order, ask)):
+            tracer.note(ask.id, "behind", queue=leaf.path, applications=before)
         if in_flight is not None and in_flight.waiting_for:
             tracer.note(
                 ask.id, "in-flight", node=in_flight.node, waiting_for=tuple(in_flight.waiting_for)
@@ -207,8 +225,8 @@ def _note_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None
             }
             tracer.note(ask.id, "max", queue=full.path, used_claimed_asked_maximum=facts)
         if in_flight is None:
-            limited = limits.blocks(state, state.applications[ask.application], shape.pairs)
-            if limited is not None:
+            application = state.applications[ask.application]
+            for limited in limits.blocking(state, application, shape.pairs):
                 tracer.note(ask.id, "limit", **limited._asdict())
         if ask.required_node is not None:
             if columns.place_on(ask.required_node, shape.pairs) is None:

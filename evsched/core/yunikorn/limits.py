@@ -171,7 +171,15 @@ def index_of(state: State) -> LimitIndex:
 
 
 def blocks(state: State, application: Application, pairs: Pairs) -> Blocked | None:
-    """Return the limit that keeps an application from using these amounts now, None when none does.
+    """Return a limit that keeps an application from using these amounts now, None when none does.
+
+    Arguments as of `blocking`.
+    """
+    return next(blocking(state, application, pairs), None)
+
+
+def blocking(state: State, application: Application, pairs: Pairs) -> Iterator[Blocked]:
+    """Yield every limit that keeps an application from using these amounts now, the leaf's first.
 
     Not to be asked for an ask in flight: its own promise would count against it.
 
@@ -183,15 +191,12 @@ def blocks(state: State, application: Application, pairs: Pairs) -> Blocked | No
     for queue in application.leaf.lineage:
         if queue.limits or queue.max_applications:
             for held in held_in(queue, application):
-                blocked = _blocked_by(state, queue, held, application, pairs)
-                if blocked is not None:
-                    return blocked
-    return None
+                yield from _blocked_by(state, queue, held, application, pairs)
 
 
 def _blocked_by(
     state: State, queue: Queue, held: LimitMatch, application: Application, pairs: Pairs
-) -> Blocked | None:
+) -> Iterator[Blocked]:
     index = index_of(state)
     usage, names = index.usage(held.key), state.types.names
     promised, starting = _in_flight(state, queue, held, application)
@@ -199,11 +204,10 @@ def _blocked_by(
         most = held.resources.get(names[kind])
         there = usage.get(kind, 0) + promised.get(kind, 0)
         if most is not None and there + amount > most:
-            return Blocked(queue.path, held.whom, names[kind], there, amount, most)
+            yield Blocked(queue.path, held.whom, names[kind], there, amount, most)
     running = index.running(held.key) + starting
     if held.applications and not application.allocations and running >= held.applications:
-        return Blocked(queue.path, held.whom, "", running, 1, held.applications)
-    return None
+        yield Blocked(queue.path, held.whom, "", running, 1, held.applications)
 
 
 def _in_flight(
