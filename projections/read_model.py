@@ -14,7 +14,7 @@ import os
 import sqlite3
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import aiosql
 import msgspec
@@ -29,9 +29,12 @@ from projections import seal
 from projections.rows import ReadModelRows
 
 if TYPE_CHECKING:
-    from events.chain import RecordedStep
+    from collections.abc import Callable
 
-SCHEMA_VERSION = 3
+    from events.chain import RecordedStep
+    from events.vocabulary import AnyEvent
+
+SCHEMA_VERSION = 4
 KEEP_STATE_EVERY = 200_000
 """After how many events the folded state is written along."""
 FLUSH_EVERY = 50_000
@@ -55,6 +58,25 @@ class Overtaken(Exception):
     """Another process wrote the file, or put another in its place; nothing was committed. Open it again and go on from there."""
 
 
+class Fold(Protocol):
+    """What else is made of a log while its read model follows it, and is kept with the state."""
+
+    def begin(self, state: State, kept: bytes | None) -> bool:
+        """Take up what was kept with this state; None: begin with the log. False: it cannot be read."""
+
+    def kept(self) -> bytes:
+        """Return what is to be kept with the state."""
+
+    def before(self, event: AnyEvent, state: State) -> None:
+        """Look at an event that the state is about to take."""
+
+    def after(self, event: AnyEvent, state: State) -> None:
+        """Look at an event that the state has taken."""
+
+    def end(self, step: RecordedStep, state: State) -> None:
+        """Look at the state after a whole step."""
+
+
 class ReadModel:
     """A read model that is being written. One process at a time; any number may read the file meanwhile.
 
@@ -64,7 +86,11 @@ class ReadModel:
     """
 
     def __init__(
-        self, path: Path | str, log_id: str, settings: tuple[str, ...] = _FOLLOWING
+        self,
+        path: Path | str,
+        log_id: str,
+        settings: tuple[str, ...] = _FOLLOWING,
+        fold: Fold | None = None,
     ) -> None:
         """Open or create the file for a log.
 
@@ -72,6 +98,7 @@ class ReadModel:
             path: Of the file.
             log_id: Of the log.
             settings: SQLite's; those of a follower.
+            fold: Sees every step from the beginning of the log on; None: nothing else is made of it.
 
         Raises:
             RebuildNeeded: It was altered, or holds another log, another schema version, or a state
@@ -85,6 +112,7 @@ class ReadModel:
         self._place = Place(path)
         self._log_id = log_id
         self._whole = True
+        self._fold = fold
         try:
             for setting in settings:
                 self._connection.execute(f"PRAGMA {setting}")
@@ -112,6 +140,11 @@ class ReadModel:
             except msgspec.MsgspecError as error:
                 message = f"read model: its kept state cannot be read: {error}"
                 raise RebuildNeeded(message) from error
+            if self._fold is not None and not self._fold.begin(state, kept[2]):
+                kept = None  # without it, or by another version: what is folded begins anew
+                self.resume_at, state = START, State()
+        if kept is None and self._fold is not None:
+            self._fold.begin(state, None)
         self._rows = ReadModelRows(state)
         self._kept_seq = self.resume_at.next_seq
         self._loaded = self.resume_at.frame == self._written.frame
@@ -146,9 +179,15 @@ class ReadModel:
         if not self._loaded:
             message = f"read model: frame {self._written.frame} is not in this log"
             raise RebuildNeeded(message)
+        self.state.time = step.time
         take_recorded(
-            self.state, step.events, head.position, partial(self._rows.take, time=step.time)
+            self.state,
+            step.events,
+            head.position,
+            self._watched(partial(self._rows.take, time=step.time)),
         )
+        if self._fold is not None:
+            self._fold.end(step, self.state)
         self._rows.step(head.frame, step.time, head.next_seq - 1)
         self.at = head
 
@@ -156,13 +195,28 @@ class ReadModel:
         """Take a step whose rows are there already."""
         state, head = self._rows.state, step.head
         state.time = step.time
-        take_recorded(state, step.events, head.position, partial(apply, state))
+        take_recorded(state, step.events, head.position, self._watched(partial(apply, state)))
+        if self._fold is not None:
+            self._fold.end(step, state)
         if head.frame == self._written.frame:
             if head.hash != self._written.hash:
                 message = f"read model: frame {head.frame} has hash {head.hash}, expected {self._written.hash}: not the same log"
                 raise RebuildNeeded(message)
             self._rows.load(self._connection)
             self._loaded = True
+
+    def _watched(self, take: Callable[[AnyEvent], object]) -> Callable[[AnyEvent], object]:
+        """Return what takes an event while the fold, where there is one, looks on."""
+        fold = self._fold
+        if fold is None:
+            return take
+
+        def watched(event: AnyEvent) -> None:
+            fold.before(event, self.state)
+            take(event)
+            fold.after(event, self.state)
+
+        return watched
 
     def commit(self) -> None:
         """Write rows and position together; the state too when it is time.
@@ -198,7 +252,10 @@ class ReadModel:
 
     def _keep_state(self) -> None:
         _queries.set_kept_state(
-            self._connection, head=encode_head(self.at), state=snapshot.encode(self.state)
+            self._connection,
+            head=encode_head(self.at),
+            state=snapshot.encode(self.state),
+            fold=b"" if self._fold is None else self._fold.kept(),
         )
         self._kept_seq = self.at.next_seq
 
@@ -221,13 +278,13 @@ class ReadModel:
 class Rebuild(ReadModel):
     """A read model that is made anew, beside the one that is there; `finish` exchanges the two."""
 
-    def __init__(self, path: Path, log_id: str) -> None:
+    def __init__(self, path: Path, log_id: str, fold: Fold | None = None) -> None:
         """Begin a new file for a log; what an earlier rebuild left is removed."""
         self._final = path
         self._draft = self.draft_of(path)
         self._flushed = 0
         remove(self._draft)
-        super().__init__(self._draft, log_id, _REBUILDING)
+        super().__init__(self._draft, log_id, _REBUILDING, fold)
 
     @staticmethod
     def draft_of(path: Path) -> Path:

@@ -14,7 +14,8 @@ CREATE TABLE position (
 CREATE TABLE kept_state (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     head TEXT NOT NULL,
-    state BLOB NOT NULL
+    state BLOB NOT NULL,
+    fold BLOB NOT NULL
 );
 CREATE TABLE frames (
     frame INTEGER PRIMARY KEY, time INTEGER NOT NULL, seq INTEGER NOT NULL
@@ -122,7 +123,7 @@ INSERT OR REPLACE INTO position (only, schema_version, log_id, seq, time, head)
 VALUES (1, :schema_version, :log_id, :seq, :time, :head);
 
 -- name: get_kept_state()^
-SELECT head, state FROM kept_state WHERE only = 1;
+SELECT head, state, fold FROM kept_state WHERE only = 1;
 
--- name: set_kept_state(head, state)!
-INSERT OR REPLACE INTO kept_state (only, head, state) VALUES (1, :head, :state);
+-- name: set_kept_state(head, state, fold)!
+INSERT OR REPLACE INTO kept_state (only, head, state, fold) VALUES (1, :head, :state, :fold);
