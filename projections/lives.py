@@ -151,7 +151,9 @@ class Subject(Struct, frozen=True):
 
 def subjects(connection: sqlite3.Connection, seq: int, names: Iterable[str]) -> dict[str, Subject]:
     """Return the asks and allocations of these ids, of the latest with each id up to ``seq``."""
-    found = _queries.subjects(connection, seq=seq, names=_text(sorted(set(names))))
+    found = _queries.subjects(
+        connection, seq=seq, names=_text(sorted({name for name in names if name}))
+    )
     return {
         name: Subject(application, msgspec.json.decode(resources, type=dict[str, int]), node)
         for name, application, resources, node in found

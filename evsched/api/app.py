@@ -41,9 +41,12 @@ from evsched.api.calls import (
 )
 from evsched.api.guard import Guard, Hosts
 from evsched.api.jobs import Jobs
+from evsched.api.metrics import routes as metrics_routes
 from evsched.api.past import Past
 from evsched.api.problems import ApiProblem, ProblemPlace, in_body, in_path, what_failed
 from evsched.api.responses import problem_response, response
+from evsched.api.yunikorn import routes as yunikorn_routes
+from evsched.api.yunikorn import web
 from evsched.core.faults import place_of
 from replays.checking.verify import VerifyAnswer
 
@@ -85,6 +88,7 @@ class Served(Struct, kw_only=True):
         open_streams: Opens log and inbox, to propose; None: the log can only be read.
         verified: What the last verification came to; None: there was none.
         streams: That were opened to propose.
+        yunikorn_web: Folder with the files of YuniKorn's web interface; None: it is not served.
     """
 
     past: Past
@@ -96,6 +100,7 @@ class Served(Struct, kw_only=True):
     open_streams: Callable[[], Streams] | None = None
     verified: VerifyAnswer | None = None
     streams: Streams | None = None
+    yunikorn_web: Path | None = None
 
     def must_be_ready(self) -> None:
         """Refuse where not all is read yet that was in the log at the start."""
@@ -149,6 +154,11 @@ def application(served: Served) -> Starlette:
     routes: list[Route | Mount] = [
         Route(one.path, _endpoint(served, one), methods=[one.method], name=one.name)
         for one in OPERATIONS
+    ]
+    routes += [
+        *metrics_routes.routes(served),
+        *yunikorn_routes.routes(served),
+        *web.routes(served.yunikorn_web),
     ]
     if PAGE_FILES.is_dir():
         routes.append(Mount("/", StaticFiles(directory=PAGE_FILES, html=True)))

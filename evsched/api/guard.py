@@ -61,7 +61,10 @@ class Guard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *HEADERS]
+                given = list(message.get("headers", ()))
+                # A policy that an answer has already is that of files which are not ours.
+                set_already = {name for name, _ in given}
+                message["headers"] = given + [one for one in HEADERS if one[0] not in set_already]
             await send(message)
 
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")

@@ -20,6 +20,7 @@ from events.streams.private_files import make_folder
 from events.streams.protocols import EventLog
 from events.streams.reading import read_steps
 from evsched.api.heads import Heads
+from evsched.api.metrics.fold import MetricsFold
 from evsched.api.problems import what_failed
 from evsched.api.told import ToldStep
 from evsched.core import snapshot
@@ -60,6 +61,7 @@ class Keeper:
     Attributes:
         model: None before there is one: the log is empty, or is being read for the first time.
         path: Of the file; None before the log's id is known.
+        fold: What is counted of the log, kept in the read model.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Keeper:
         self.model: ReadModel | None = None
         self.path: Path | None = None
         self.log_id = ""
+        self.fold = MetricsFold()
         self._store: SnapshotStore | None = None
         self._log = log
         self._beside = beside
@@ -157,8 +160,8 @@ class Keeper:
         self._store = beside.snapshots
         await asyncio.to_thread(make_folder, path.parent)
         if path.exists() and not self._anew:
-            return ReadModel(path, self.log_id)
-        rebuild = Rebuild(path, self.log_id)
+            return ReadModel(path, self.log_id, fold=self.fold)
+        rebuild = Rebuild(path, self.log_id, self.fold)
         try:
             async with aclosing(read_steps(self._log, ChainReader())) as batches:
                 async for steps in batches:
@@ -173,7 +176,7 @@ class Keeper:
             raise
         finally:
             rebuild.close()
-        return ReadModel(path, self.log_id)
+        return ReadModel(path, self.log_id, fold=self.fold)
 
     # ------------------------------------------------------------------ what a `Follower` keeps up
 

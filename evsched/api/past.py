@@ -189,6 +189,12 @@ class Past:
         return self._keeper
 
     @property
+    def log(self) -> EventLog:
+        """The log; of the room of this past."""
+        assert self._log is not None
+        return self._log
+
+    @property
     def history(self) -> PinnedHistory:
         """The past of the log."""
         assert self._history is not None

@@ -30,13 +30,14 @@ WEB = "evsched[web]"
 """The extra that brings what this command needs."""
 
 
-async def serve(
+async def serve(  # noqa: PLR0913 - the options of a command
     *,
     where: Where = HERE,
     listen: str = "127.0.0.1:8080",
     host: Annotated[list[str] | None, Parameter(name="--host", negative=())] = None,
     db: Db = None,
     snapshots: SnapshotFolder = None,
+    yunikorn_web: Path | None = None,
     log_format: Literal["console", "json"] = "console",
 ) -> None:
     """Serve the past and the present of a log over HTTP, and the web page, until Ctrl-C.
@@ -58,6 +59,8 @@ async def serve(
         db: The read model; made when it is missing. By default one of this server's own, beside
             that of `evsched project`.
         snapshots: Folder of snapshots.
+        yunikorn_web: Folder with the static files of YuniKorn's web interface, to be served at
+            /yunikorn/; they are not part of evsched.
         log_format: How this process tells what it does, on the standard error.
     """
     try:
@@ -70,7 +73,10 @@ async def serve(
     configure(log_format)
     async with log_of(where):
         pass  # a log that cannot be reached is said here, and not by every answer
+    if yunikorn_web is not None and not (yunikorn_web / "index.html").is_file():
+        raise CommandError(f"--yunikorn-web {yunikorn_web}: holds no index.html", MISUSE)
     served = _served(where, place, tuple(host or ()), db, snapshots)
+    served.yunikorn_web = yunikorn_web
     try:
         server = HttpServer(served, place)
     except OSError as error:

@@ -12,22 +12,20 @@ from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections.read_model import ReadModel
 from tests.core.small import START
-from tests.projections.test_asof import steps_of
-
-LOG_ID = ""
+from tests.replays.logs import read, sealed, taken
 
 
 @contextmanager
 def view_of(path, steps, seq=None):
     """Yield the view of the moment after an event, of a log with these steps; None: its end."""
-    model = ReadModel(path, LOG_ID)
+    model = ReadModel(path, steps[0].head.log_id)
     for step in steps:
         model.take(step)
     model.commit()
     state = state_at(steps, seq)
     connection = sqlite3.connect(path)
     try:
-        yield YunikornView(state, connection, LOG_ID)
+        yield YunikornView(state, connection, steps[0].head.log_id)
     finally:
         connection.close()
         model.close()
@@ -77,10 +75,11 @@ def ask(name, leaf, vcore, *, application=None, **fields):
     )
 
 
-def story():
-    """Return steps in that tree: two applications run, one waits in vain, one ended, one was refused.
+def told():
+    """Return what a log of that tree holds, as (time, events, position in the inbox).
 
-    The nodes n1 and n2 have 10 cores and 20 bytes each.
+    Two applications run, one of them waits in vain; one has nothing, one ended, one was refused. The nodes n1 and n2 have 10
+    cores and 20 bytes each.
     """
     history = [
         (
@@ -107,7 +106,12 @@ def story():
         (1000, [v.AllocationReleased(allocation="short")], False),
         (60_000, [v.NodeUpdated(node="n2", schedulable=False)], False),
     ]
-    return steps_of(tree(), history)
+    return taken(tree(), history, checkpoint_every=0)
 
 
-__all__ = ["START", "ask", "state_at", "story", "tree", "view_of"]
+def story():
+    """Return the steps of that log."""
+    return read(sealed(told()))
+
+
+__all__ = ["START", "ask", "state_at", "story", "told", "tree", "view_of"]
