@@ -49,6 +49,22 @@ def belongs(connection: sqlite3.Connection, seq: int, name: str) -> tuple[str, s
     return (found[0], found[1]) if found is not None else None
 
 
+def queue_of_ever(connection: sqlite3.Connection, name: str) -> str | None:
+    """Return a queue in which an ask, allocation or application of this id ever was; None: nothing ever had it."""
+    found = _queries.queue_of_ever(connection, name=name)
+    return None if found is None else str(found)
+
+
+def is_queue_ever(connection: sqlite3.Connection, name: str) -> bool:
+    """Tell whether there ever was a queue of this name."""
+    return bool(_queries.is_queue_ever(connection, name=name))
+
+
+def configured_at(connection: sqlite3.Connection, seq: int) -> int:
+    """Return the event that applied the configuration in force after event ``seq``; 0: there was none."""
+    return int(_queries.configured_at(connection, seq=seq))
+
+
 def document_at(connection: sqlite3.Connection, seq: int) -> str:
     """Return the text of the configuration in force after event ``seq``; empty: there is none, or it was not kept."""
     return str(_queries.document_at(connection, seq=seq) or "")

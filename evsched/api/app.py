@@ -9,6 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import structlog
 from msgspec import Struct
 from starlette.applications import Starlette
@@ -33,18 +34,23 @@ from evsched.api import (
 )
 from evsched.api.asking import Asking
 from evsched.api.calls import (
+    NOBODY,
     Call,
     Operation,
+    Principal,
+    Right,
     parsed_body,
     parsed_query,
     place_of_header,
 )
 from evsched.api.guard import Guard, Hosts
+from evsched.api.identity import Identities
 from evsched.api.jobs import Jobs
 from evsched.api.metrics import routes as metrics_routes
-from evsched.api.past import Past
 from evsched.api.problems import ApiProblem, ProblemPlace, in_body, in_path, what_failed
+from evsched.api.rates import Rates
 from evsched.api.responses import problem_response, response
+from evsched.api.seen import SeenPast
 from evsched.api.yunikorn import routes as yunikorn_routes
 from evsched.api.yunikorn import web
 from evsched.core.faults import place_of
@@ -69,6 +75,9 @@ PAGE_FILES = Path(__file__).resolve().parents[1] / "page"
 ANSWER_S = 60.0
 """How long a question may take."""
 
+BODY_S = 20.0
+"""How long a body may take to come."""
+
 LARGEST_BODY = 4_000_000
 """Bytes; a configuration as large as an event may be fits."""
 
@@ -84,6 +93,8 @@ class Served(Struct, kw_only=True):
         hosts: Under which names this server answers.
         partition: Number of the cluster partition.
         jobs: Long questions.
+        identities: Who asks.
+        rates: How much each has asked of late.
         release: Of evsched.
         open_streams: Opens log and inbox, to propose; None: the log can only be read.
         verified: What the last verification came to; None: there was none.
@@ -91,10 +102,12 @@ class Served(Struct, kw_only=True):
         yunikorn_web: Folder with the files of YuniKorn's web interface; None: it is not served.
     """
 
-    past: Past
+    past: SeenPast
     asking: Asking
     jobs: Jobs
     hosts: Hosts
+    identities: Identities = msgspec.field(default_factory=Identities)
+    rates: Rates = msgspec.field(default_factory=Rates)
     partition: int = 0
     release: str = ""
     open_streams: Callable[[], Streams] | None = None
@@ -155,11 +168,12 @@ def application(served: Served) -> Starlette:
         Route(one.path, _endpoint(served, one), methods=[one.method], name=one.name)
         for one in OPERATIONS
     ]
+    # What these tell is about the whole partition, so whoever asks must see all of it.
     routes += [
-        *metrics_routes.routes(served),
-        *yunikorn_routes.routes(served),
-        *web.routes(served.yunikorn_web),
+        Route(one.path, _audited(served, one.endpoint), methods=list(one.methods or ()))
+        for one in (*metrics_routes.routes(served), *yunikorn_routes.routes(served))
     ]
+    routes += web.routes(served.yunikorn_web)
     if PAGE_FILES.is_dir():
         routes.append(Mount("/", StaticFiles(directory=PAGE_FILES, html=True)))
     handlers: dict[Any, Any] = {HTTPException: _http_problem, Exception: _fault}
@@ -171,7 +185,8 @@ def application(served: Served) -> Starlette:
 def _endpoint(served: Served, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
-            call = await _call(operation, request)
+            who = await _allowed(served, operation.right, request)
+            call = await _call(operation, request, who)
             async with asyncio.timeout(ANSWER_S):
                 reply = await operation.handler(served, call)
         except ApiProblem as problem:
@@ -182,12 +197,43 @@ def _endpoint(served: Served, operation: Operation) -> Callable[[Request], Await
             )
         except StreamError as error:
             return problem_response(ApiProblem("log-unreachable", what_failed(error)))
-        return response(reply, request)
+        return response(reply, request, shared=served.identities.open)
 
     return endpoint
 
 
-async def _call(operation: Operation, request: Request) -> Call:
+def _audited(
+    served: Served, answer: Callable[[Request], Awaitable[Response]]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint that answers only whoever may see everything."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            await _allowed(served, "audit", request)
+        except ApiProblem as problem:
+            return problem_response(problem)
+        found = await answer(request)
+        if not served.identities.open:
+            found.headers["cache-control"] = "private, no-store"
+        return found
+
+    return endpoint
+
+
+async def _allowed(served: Served, right: Right, request: Request) -> Principal:
+    """Return who asks; raise `ApiProblem` for whoever may not."""
+    if right == "open":
+        return NOBODY
+    who = await served.identities.principal(request.scope, request.headers)
+    if served.identities.settings is not None:
+        served.rates.take(who.subject, served.identities.settings.rate)
+        if right in ("audit", "admin"):
+            served.must_be_ready()
+            await served.past.ask(served.past.require(who, right))
+    return who
+
+
+async def _call(operation: Operation, request: Request, who: Principal) -> Call:
     """Return a request as its operation names its parts; raise `ApiProblem`."""
     query = parsed_query(operation.query, request.query_params.multi_items())
     body = None
@@ -210,18 +256,20 @@ async def _call(operation: Operation, request: Request) -> Call:
         body=body,
         address=address,
         headers=dict(request.headers),
+        principal=who,
     )
 
 
 async def _body(request: Request) -> bytes:
     """Return the body, up to the size that is taken."""
     parts = bytearray()
-    async for part in request.stream():
-        parts += part
-        if len(parts) > LARGEST_BODY:
-            raise ApiProblem(
-                "body-too-large", f"body: has more than {LARGEST_BODY} bytes", in_body()
-            )
+    async with asyncio.timeout(BODY_S):
+        async for part in request.stream():
+            parts += part
+            if len(parts) > LARGEST_BODY:
+                raise ApiProblem(
+                    "body-too-large", f"body: has more than {LARGEST_BODY} bytes", in_body()
+                )
     return bytes(parts)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from evsched.api.calls import Answered, Call, Operation, Reply
-from evsched.api.past import LARGEST_PAGE
+from evsched.api.pages import LARGEST_PAGE
 from evsched.api.problems import ApiProblem, in_path, in_query
 from evsched.api.question_routes import MOMENT_PROBLEMS, seq_of
 from evsched.api.sql import SQL_ROWS, SqlAnswer, run_sql
@@ -126,6 +126,7 @@ async def sql(served: Served, call: Call) -> Reply:
 OPERATIONS = (
     Operation(
         name="auditQuestions",
+        right="any",
         method="GET",
         path="/v1/audit",
         handler=audit_list,

@@ -80,6 +80,10 @@ class Reply(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
 
 
+Right = Literal["open", "any", "view", "submit", "audit", "admin"]
+"""What an operation asks for: nothing; to be known; a look at queues (what is foreign is left out or
+masked); the right to propose what is in the body; to see everything; to propose anything."""
+
 OperationHandler = Callable[["Served", Call], Awaitable[Reply]]
 
 
@@ -111,6 +115,7 @@ class Operation(NamedTuple):
         body: Type of its body; None: it takes none.
         body_types: Media types of the body.
         raw: The handler reads the body itself; its type is only told.
+        right: What whoever asks must have; where nothing is said, a look at everything.
     """
 
     name: str
@@ -124,6 +129,7 @@ class Operation(NamedTuple):
     body: Any = None
     body_types: tuple[str, ...] = (JSON,)
     raw: bool = False
+    right: Right = "audit"
 
 
 def parsed_query(kind: type[S] | None, given: list[tuple[str, str]]) -> S | None:

@@ -204,6 +204,7 @@ OPERATIONS = (
     ),
     Operation(
         name="configurationCheck",
+        right="any",
         method="POST",
         path="/v1/configuration/check",
         handler=check,
@@ -228,6 +229,7 @@ OPERATIONS = (
     ),
     Operation(
         name="configurationApply",
+        right="admin",
         method="POST",
         path="/v1/configuration",
         handler=apply,

@@ -15,11 +15,12 @@ from msgspec import Meta, Struct
 
 from events.vocabulary import AnyEvent
 from evsched.api.calls import Answered, Call, Operation, Reply, place_of_header
-from evsched.api.past import LARGEST_PAGE, PAGE
+from evsched.api.pages import LARGEST_PAGE, PAGE
 from evsched.api.problems import ApiProblem, ProblemPlace, in_query
 from evsched.api.told import (
     CloudEvent,
     EventsWanted,
+    Line,
     ToldEvent,
     ToldStep,
     as_ndjson,
@@ -84,9 +85,9 @@ async def events(served: Served, call: Call) -> Reply:
         types=frozenset(query.types), queue=query.queue, application=query.application
     )
     if media_type == CLOUD_EVENTS:
-        return await _batch(served, query, wanted, after)
+        return await _batch(served, call, wanted, after)
     follow = media_type == SSE if query.follow is None else query.follow
-    chunks = _stream(served, wanted, (after, query.until), follow=follow, sse=media_type == SSE)
+    chunks = _stream(served, call, wanted, after, follow=follow, sse=media_type == SSE)
     return Reply(chunks=chunks, media_type=media_type)
 
 
@@ -153,20 +154,35 @@ async def steps_behind(
                 yield []
 
 
+async def lines_of(
+    served: Served, call: Call, steps: list[ToldStep], wanted: EventsWanted, after: int
+) -> list[Line]:
+    """Return the lines of steps that are wanted and seen."""
+    if served.identities.open:
+        return [line for step in steps for line in step.wanted(wanted, after, call.query.until)]
+    if not steps:
+        return []
+    until = call.query.until
+    found = await served.past.ask(served.past.lines(call.principal, steps, wanted, after))
+    return [line for line in found if until is None or line.seq <= until]
+
+
 async def _stream(
     served: Served,
+    call: Call,
     wanted: EventsWanted,
-    stretch: tuple[int, int | None],
+    after: int,
     *,
     follow: bool,
     sse: bool,
 ) -> AsyncIterator[bytes]:
-    after, until = stretch
+    until = call.query.until
     if sse:
         # Sent at once, so that a reader knows that it is connected.
         yield f": log {served.past.tail.head.log_id}\nretry: 1000\n\n".encode()
-    async for steps in steps_behind(served, after, narrow=wanted.narrow, follow=follow):
-        lines = [line for step in steps for line in step.wanted(wanted, after, until)]
+    narrow = wanted.narrow or not served.identities.open
+    async for steps in steps_behind(served, after, narrow=narrow, follow=follow):
+        lines = await lines_of(served, call, steps, wanted, after)
         if lines:
             yield as_sse(lines) if sse else as_ndjson(lines)
         elif sse:
@@ -175,15 +191,16 @@ async def _stream(
             return
 
 
-async def _batch(served: Served, query: EventsQuery, wanted: EventsWanted, after: int) -> Reply:
+async def _batch(served: Served, call: Call, wanted: EventsWanted, after: int) -> Reply:
     """Return a batch of CloudEvents; a header says where the next one is."""
+    query: EventsQuery = call.query
     found: list[CloudEvent] = []
     log_id = served.past.tail.head.log_id
     more = False
-    async for steps in steps_behind(served, after, narrow=wanted.narrow, follow=False):
-        for step in steps:
-            lines = step.wanted(wanted, after, query.until)
-            found += cloud_events(step, lines, log_id, served.partition)
+    narrow = wanted.narrow or not served.identities.open
+    async for steps in steps_behind(served, after, narrow=narrow, follow=False):
+        lines = await lines_of(served, call, steps, wanted, after)
+        found += cloud_events(lines, log_id, served.partition)
         if len(found) > query.limit:
             more = True
             break
@@ -212,6 +229,7 @@ def _next_address(query: EventsQuery, after: int) -> str:
 OPERATIONS = (
     Operation(
         name="events",
+        right="view",
         method="GET",
         path="/v1/events",
         handler=events,

@@ -21,6 +21,8 @@ HEADERS = (
 )
 """On every answer: nothing from elsewhere runs in the page, and no other page reads this one."""
 
+SAFE = ("GET", "HEAD", "OPTIONS")
+
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -76,4 +78,21 @@ class Guard:
             )
             await problem_response(problem)(scope, receive, guarded)
             return
+        if scope["method"] not in SAFE and _foreign(scope["headers"]):
+            problem = ApiProblem(
+                "cross-site",
+                "origin: a page of another site may not do this",
+                ProblemPlace(where="header", name="origin"),
+            )
+            await problem_response(problem)(scope, receive, guarded)
+            return
         await self._app(scope, receive, guarded)
+
+
+def _foreign(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Tell whether a request was made by a page of another site; a browser says so, and a program has no page."""
+    found = dict(headers)
+    if found.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none"):
+        return True
+    origin = found.get(b"origin")
+    return origin is not None and origin.partition(b"://")[2] != found.get(b"host")

@@ -168,6 +168,7 @@ OPERATIONS = (
     ),
     Operation(
         name="job",
+        right="any",
         method="GET",
         path="/v1/jobs/{id}",
         handler=job,
@@ -177,6 +178,7 @@ OPERATIONS = (
     ),
     Operation(
         name="cancel",
+        right="any",
         method="DELETE",
         path="/v1/jobs/{id}",
         handler=cancel,

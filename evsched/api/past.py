@@ -6,7 +6,7 @@ Every method that looks at a log is a coroutine of that room; `Past.ask` brings 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing, closing
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -19,46 +19,17 @@ from events.streams.protocols import EventLog
 from evsched.api.heads import Heads
 from evsched.api.keeping import Beside, Keeper
 from evsched.api.pinned import PinnedHistory
-from evsched.api.problems import ApiProblem, in_path, in_query
 from evsched.api.rooms import Room
 from evsched.api.tail import Tail
 from evsched.api.told import ToldStep
-from evsched.core.state import State
 from projections import asof, audit
 from replays.history.about import About, about
-from replays.history.moments import Moment, format_time
-from replays.history.rows import (
-    AllocationRow,
-    ApplicationRow,
-    AskRow,
-    NodeRow,
-    QueueRow,
-    Row,
-    SettingRow,
-    TimerRow,
-    document,
-)
-from replays.history.views import VIEWS, View
+from replays.history.moments import Moment
 
 T = TypeVar("T")
 
-PAGE = 500
-LARGEST_PAGE = 10_000
-"""Rows of a page where the request does not say, and at most."""
-
 READ_EVENTS = 4_000
 """About how many events are read from the log together."""
-
-ROW_TYPES: dict[View, type[Struct]] = {
-    "queues": QueueRow,
-    "nodes": NodeRow,
-    "apps": ApplicationRow,
-    "asks": AskRow,
-    "allocations": AllocationRow,
-    "timers": TimerRow,
-    "config": SettingRow,
-}
-"""What the rows of each view are."""
 
 
 class LogPlaces(Struct, frozen=True, kw_only=True):
@@ -71,44 +42,6 @@ class LogPlaces(Struct, frozen=True, kw_only=True):
 
     open_log: Callable[[], EventLog]
     beside: Callable[[str], Beside]
-
-
-class StateRows(Struct, frozen=True, kw_only=True):
-    """Rows of a view of the state at a moment, a page of them.
-
-    Attributes:
-        seq: Of the last event before.
-        time: Of its frame, milliseconds.
-        total: How many rows there are on all pages.
-        rows: As `evsched at --json` prints them.
-        next: Address of the next page, at the same ``seq``; None: this is the last one.
-    """
-
-    seq: int
-    time: int
-    view: str
-    total: int
-    rows: list[dict[str, Any]]
-    next: str | None
-
-
-class RowsWanted(Struct, frozen=True, kw_only=True):
-    """Which rows of a view are wanted.
-
-    Attributes:
-        queue: Those in this queue and below it.
-        application, node: Those of this application, on this node.
-        key: The one row with this key.
-        after: Those behind the row with this key.
-        limit: Most of them.
-    """
-
-    queue: str | None = None
-    application: str | None = None
-    node: str | None = None
-    key: str | None = None
-    after: str | None = None
-    limit: int = PAGE
 
 
 class StoredConfiguration(NamedTuple):
@@ -236,15 +169,6 @@ class Past:
                 document = asof.document_at(connection, state.seq)
         return StoredConfiguration(state.seq, state.time, state.configuration, document)
 
-    async def rows(self, seq: int | None, view: View, wanted: RowsWanted) -> StateRows:
-        """Return rows of the state after an event; None: after the last one that was read."""
-        if seq is None:
-            state: State = self.keeper.state
-            rows: Sequence[Row] = VIEWS[view](state)
-        else:
-            state, rows = await self.history.rows(seq, view)
-        return page(state, view, rows, wanted)
-
     async def steps_behind(self, seq: int, *, narrow: bool) -> list[ToldStep]:
         """Return the next steps with events behind ``seq``, read from the log.
 
@@ -283,71 +207,3 @@ def _call(loop: asyncio.AbstractEventLoop, what: Callable[..., object], *argumen
     """Call something in the server's thread, unless that has ended."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(what, *arguments)
-
-
-def page(state: State, view: View, rows: Sequence[Row], wanted: RowsWanted) -> StateRows:
-    """Return the rows that are wanted, from those of a view."""
-    found = _narrowed(state, view, rows, wanted)
-    total = len(found)
-    if wanted.after is not None:
-        found = found[_behind(found, wanted.after) :]
-    shown = found[: wanted.limit]
-    return StateRows(
-        seq=state.seq,
-        time=state.time,
-        view=view,
-        total=total,
-        rows=[document(row) for row in shown],
-        next=None if len(shown) == len(found) else key_of(shown[-1]),
-    )
-
-
-def _narrowed(state: State, view: View, rows: Sequence[Row], wanted: RowsWanted) -> Sequence[Row]:
-    for name in ("application", "node"):
-        value = getattr(wanted, name)
-        if value is not None:
-            _must_have(view, name)
-            rows = [row for row in rows if getattr(row, name) == value]
-    if wanted.queue is not None:
-        _must_have(view, "queue")
-        if wanted.queue not in state.queues and wanted.queue != state.root.path:
-            raise ApiProblem(
-                "unknown-name", f"queue {wanted.queue}: is not there", in_query("queue")
-            )
-        below = f"{wanted.queue}."
-        rows = [row for row in rows if f"{getattr(row, 'queue', '')}.".startswith(below)]
-    if wanted.key is not None:
-        rows = [row for row in rows if key_of(row) == wanted.key]
-        if not rows:
-            raise ApiProblem(
-                "unknown-name",
-                f"{wanted.key}: is not among the {view} after event {state.seq}"
-                f" of {format_time(state.time)}",
-                in_path("key"),
-            )
-    return rows
-
-
-def _must_have(view: View, name: str) -> None:
-    """Refuse to narrow a view by what its rows do not say: the answer would be taken for narrowed."""
-    if name not in ROW_TYPES[view].__struct_fields__:
-        raise ApiProblem(
-            "parameter-invalid", f"{view}: cannot be narrowed by {name}", in_query(name)
-        )
-
-
-def _behind(rows: Sequence[Row], key: str) -> int:
-    """Return where the rows behind one begin."""
-    for number, row in enumerate(rows):
-        if key_of(row) == key:
-            return number + 1
-    raise ApiProblem(
-        "parameter-invalid",
-        f"after: no row has the key {key} at this moment; follow `next` of a page",
-        in_query("after"),
-    )
-
-
-def key_of(row: Row) -> str:
-    """Return the key of a row: its first field."""
-    return str(getattr(row, row.__struct_fields__[0]))

@@ -17,6 +17,7 @@ from events.vocabulary import AnyEvent, AnyInput, InputRejected
 from evsched.api.calls import Answered, Call, Operation, Reply, place_of_header
 from evsched.api.event_routes import steps_behind
 from evsched.api.problems import ApiProblem, in_body, what_failed
+from evsched.api.question_routes import may_propose
 from evsched.service.proposing import answer_in, send
 from replays.history.rebuild import History
 
@@ -68,6 +69,7 @@ async def propose(served: Served, call: Call) -> Reply:
         proposed = decode_input(call.body)
     except UNREADABLE as error:
         raise ApiProblem("body-invalid", what_failed(error), in_body()) from error
+    await may_propose(served, call.principal, proposed)
     return await put(served, call, proposed, call.query.wait)
 
 
@@ -151,6 +153,7 @@ async def first_answer(history: History, proposal: str) -> AnyEvent | None:
 OPERATIONS = (
     Operation(
         name="propose",
+        right="submit",
         method="POST",
         path="/v1/proposals",
         handler=propose,

@@ -10,14 +10,14 @@ from msgspec import Meta, Struct
 
 from events import vocabulary as v
 from events.frame import UNREADABLE, decode_input
-from evsched.api.calls import Answered, Call, Operation, Reply
-from evsched.api.problems import ApiProblem, ProblemPlace, in_body, in_query, what_failed
+from evsched.api.calls import Answered, Call, Operation, Principal, Reply
+from evsched.api.problems import ApiProblem, ProblemPlace, in_body, in_path, in_query, what_failed
 from evsched.api.state_routes import VIEW_NAMES, standing
 from evsched.core.rules import RULES
 from replays.explaining.plan import PlanAnswer, PlanQuestion, plan
 from replays.explaining.question import ExplainAnswer, ExplainQuestion, explain
 from replays.history.bisect import BisectAnswer, BisectQuestion, bisect
-from replays.history.diff import DiffAnswer, DiffQuestion, diff
+from replays.history.diff import DiffAnswer, DiffQuestion
 from replays.history.expressions import ExpressionInvalid
 from replays.history.moments import Moment, MomentInvalid, parse_moment
 from replays.history.status import StatusAnswer, StatusQuestion, status
@@ -41,6 +41,13 @@ async def seq_of(served: Served, text: str, place: ProblemPlace) -> int:
     if moment.seq is not None:
         return served.reached(moment.seq, place)
     return await served.past.seq_at(moment)
+
+
+async def may_propose(served: Served, who: Principal, proposed: v.AnyInput) -> None:
+    """Refuse what somebody may not propose; raise `ApiProblem`."""
+    refusal = await served.past.ask(served.past.refusal(who, proposed))
+    if refusal:
+        raise ApiProblem("forbidden", refusal, in_body())
 
 
 class DiffQuery(Struct, frozen=True, kw_only=True):
@@ -80,7 +87,10 @@ async def difference(served: Served, call: Call) -> Reply:
         after=Moment(seq=after),
         views=tuple(VIEW_NAMES[name] for name in query.views),
     )
-    return Reply(document=await served.past.ask(diff(served.past.history, question)), lasting=True)
+    return Reply(
+        document=await served.past.ask(served.past.difference(call.principal, question)),
+        lasting=True,
+    )
 
 
 async def explanation(served: Served, call: Call) -> Reply:
@@ -89,9 +99,14 @@ async def explanation(served: Served, call: Call) -> Reply:
     if place.elsewhere is not None:
         return place.elsewhere
     seq = served.past.tail.seq if place.seq is None else place.seq
-    question = ExplainQuestion(subject=call.path["subject"], moment=Moment(seq=seq))
+    subject = call.path["subject"]
+    if not await served.past.ask(served.past.sees(call.principal, seq, subject)):
+        # The same for what is foreign and for what never was.
+        raise ApiProblem("unknown-name", f"{subject}: nothing has that name", in_path("subject"))
+    question = ExplainQuestion(subject=subject, moment=Moment(seq=seq))
     found = await served.asking.ask(lambda history: explain(history, question))
-    return Reply(document=found, lasting=place.seq is not None)
+    answer = await served.past.ask(served.past.masked(call.principal, seq, found))
+    return Reply(document=answer, lasting=place.seq is not None)
 
 
 async def planned(served: Served, call: Call) -> Reply:
@@ -109,8 +124,10 @@ async def planned(served: Served, call: Call) -> Reply:
             "body-invalid", f"type: found {type(ask).__name__}", in_body("type"),
             expected=("AskSubmitted",),
         )  # fmt: skip
+    await may_propose(served, call.principal, ask)
     question = PlanQuestion(ask=ask, moment=Moment(seq=seq))
-    return Reply(document=await served.past.ask(plan(served.past.history, question)))
+    found = await served.past.ask(plan(served.past.history, question))
+    return Reply(document=await served.past.ask(served.past.masked(call.principal, seq, found)))
 
 
 class BisectQuery(Struct, frozen=True, kw_only=True):
@@ -173,15 +190,17 @@ async def rules(served: Served, _call: Call) -> Reply:
 OPERATIONS = (
     Operation(
         name="explain",
+        right="view",
         method="GET",
         path="/v1/at/{moment}/explain/{subject:path}",
         handler=explanation,
         summary="Why something waits, runs, had to go, or was spared",
         answers=(Answered(200, "The explanation", ExplainAnswer), REDIRECT),
-        problems=MOMENT_PROBLEMS,
+        problems=(*MOMENT_PROBLEMS, "unknown-name"),
     ),
     Operation(
         name="plan",
+        right="view",
         method="POST",
         path="/v1/at/{moment}/plan",
         handler=planned,
@@ -193,6 +212,7 @@ OPERATIONS = (
     ),
     Operation(
         name="diff",
+        right="view",
         method="GET",
         path="/v1/diff",
         handler=difference,
@@ -221,6 +241,7 @@ OPERATIONS = (
     ),
     Operation(
         name="rules",
+        right="any",
         method="GET",
         path="/v1/rules",
         handler=rules,

@@ -16,8 +16,15 @@ FOREVER = "max-age=31536000, immutable"
 """Of what belongs to a ``seq``: it never changes."""
 
 
-def response(reply: Reply, request: Request) -> Response:
-    """Return an answer as it is sent."""
+def response(reply: Reply, request: Request, *, shared: bool = True) -> Response:
+    """Return an answer as it is sent.
+
+    Args:
+        reply: The answer.
+        request: What is answered.
+        shared: Whether it is the same for everybody. What depends on rights is not kept by caches
+            between, and asked for again, as a right may be taken away.
+    """
     headers = dict(reply.headers)
     if reply.chunks is not None:
         return StreamingResponse(
@@ -28,6 +35,8 @@ def response(reply: Reply, request: Request) -> Response:
         )
     data = reply.data if reply.data is not None else msgspec.json.encode(reply.document)
     headers["cache-control"] = FOREVER if reply.lasting else "no-cache"
+    if not shared:
+        headers |= {"cache-control": "private, no-cache", "vary": "Authorization"}
     if reply.lasting and reply.status == HTTPStatus.OK:
         headers["etag"] = etag_of(data)
         if matches(request.headers.get("if-none-match", ""), headers["etag"]):

@@ -93,6 +93,7 @@ async def problem_type(_served: Served, call: Call) -> Reply:
 OPERATIONS = (
     Operation(
         name="live",
+        right="open",
         method="GET",
         path="/livez",
         handler=live,
@@ -101,6 +102,7 @@ OPERATIONS = (
     ),
     Operation(
         name="ready",
+        right="open",
         method="GET",
         path="/readyz",
         handler=ready,
@@ -109,6 +111,7 @@ OPERATIONS = (
     ),
     Operation(
         name="log",
+        right="any",
         method="GET",
         path="/v1/log",
         handler=log_facts,
@@ -117,6 +120,7 @@ OPERATIONS = (
     ),
     Operation(
         name="problem",
+        right="open",
         method="GET",
         path="/v1/problems/{name}",
         handler=problem_type,

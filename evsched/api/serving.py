@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evsched.api.app import Served, application
+from evsched.api.identity import PEER, TlsSettings
 
 LAST_PORT = 65_535
 
@@ -71,11 +76,16 @@ class HttpServer:
         self._socket = _bound(listen)
         port: int = self._socket.getsockname()[1]
         self.listen = Listen(listen.host, port)
+        settings = served.identities.settings
+        tls = _tls(settings.tls if settings is not None else None)
         config = uvicorn.Config(
             application(served),
             access_log=False,
             log_config=None,
             server_header=False,
+            # Whose word counts as that of a proxy, `evsched.api.identity` says.
+            proxy_headers=False,
+            **tls,
             lifespan="on",
             timeout_graceful_shutdown=GRACE_S,
         )
@@ -110,3 +120,37 @@ def _bound(listen: Listen) -> socket.socket:
         found.close()
         raise
     return found
+
+
+def _tls(settings: TlsSettings | None) -> dict[str, Any]:
+    """Return the options of the server for TLS, with the certificates of clients where they are asked for."""
+    if settings is None:
+        return {}
+    found: dict[str, Any] = {"ssl_certfile": settings.certificate, "ssl_keyfile": settings.key}
+    if settings.clients is not None:
+        # Whoever has none may show a token instead.
+        found |= {"ssl_ca_certs": settings.clients, "ssl_cert_reqs": ssl.CERT_OPTIONAL}
+        found["http"] = _WithPeer
+    return found
+
+
+class _WithPeer(H11Protocol):
+    """A connection that says in the scope of its requests whose certificate was shown."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take note of the certificate, which TLS has verified."""
+        super().connection_made(transport)
+        tls = transport.get_extra_info("ssl_object")
+        certificate = tls.getpeercert() if tls is not None else None
+        names = [
+            value
+            for part in (certificate or {}).get("subject", ())
+            for name, value in part
+            if name == "commonName"
+        ]
+        app, peer = self.app, names[-1] if names else ""
+
+        async def named(scope: Scope, receive: Receive, send: Send) -> None:
+            await app({**scope, PEER: peer}, receive, send)
+
+        self.app = named

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from evsched.api.calls import Answered, Call, Operation, Reply
-from evsched.api.past import LARGEST_PAGE, PAGE, RowsWanted, StateRows
+from evsched.api.pages import LARGEST_PAGE, PAGE, RowsWanted, StateRows
 from evsched.api.problems import ApiProblem, in_path
 from replays.history.moments import MomentInvalid, parse_moment
 from replays.history.views import View
@@ -101,7 +101,7 @@ async def state_rows(served: Served, call: Call) -> Reply:
         limit=query.limit,
     )
     name = call.path["view"]
-    found = await served.past.ask(served.past.rows(place.seq, _view(name), wanted))
+    found = await served.past.ask(served.past.rows(call.principal, place.seq, _view(name), wanted))
     if found.next is not None:
         found = replace(found, next=_next_page(name, found, query))
     return _stood(found, place)
@@ -113,7 +113,9 @@ async def state_row(served: Served, call: Call) -> Reply:
     if place.elsewhere is not None:
         return place.elsewhere
     wanted = RowsWanted(key=call.path["key"], limit=1)
-    found = await served.past.ask(served.past.rows(place.seq, _view(call.path["view"]), wanted))
+    found = await served.past.ask(
+        served.past.rows(call.principal, place.seq, _view(call.path["view"]), wanted)
+    )
     return _stood(found, place)
 
 
@@ -146,6 +148,7 @@ Views = Literal["queues", "nodes", "applications", "asks", "allocations", "timer
 OPERATIONS = (
     Operation(
         name="stateRows",
+        right="view",
         method="GET",
         path="/v1/at/{moment}/{view}",
         handler=state_rows,
@@ -159,6 +162,7 @@ OPERATIONS = (
     ),
     Operation(
         name="stateRow",
+        right="view",
         method="GET",
         path="/v1/at/{moment}/{view}/{key:path}",
         handler=state_row,

@@ -49,13 +49,15 @@ async def stretch(served: Served, call: Call) -> Reply:
     question = msgspec.convert({**msgspec.structs.asdict(query), "end": end}, TimelineQuestion)
     answer = await asyncio.to_thread(timeline, path, question)
     # The read model may be a moment behind the log: what it says then is not the last word.
+    shown = await served.past.ask(served.past.masked(call.principal, end, answer))
     whole = answer.edges[-1].seq == end
-    return Reply(document=answer, lasting=whole and query.end is not None)
+    return Reply(document=shown, lasting=whole and query.end is not None)
 
 
 OPERATIONS = (
     Operation(
         name="timeline",
+        right="view",
         method="GET",
         path="/v1/timeline",
         handler=stretch,

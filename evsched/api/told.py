@@ -135,24 +135,28 @@ class CloudEvent(Struct, frozen=True, kw_only=True):
     time: str
     datacontenttype: str = "application/json"
     sequence: str
-    data: AnyEvent
+    data: msgspec.Raw
 
 
-def cloud_events(
-    step: ToldStep, lines: Sequence[Line], log_id: str, partition: int
-) -> list[CloudEvent]:
-    """Return the events of a step that these lines are of."""
-    wanted = {line.seq for line in lines}
-    return [
-        CloudEvent(
-            id=f"{log_id}/{event.seq}",
-            source=f"/evsched/{log_id}",
-            type=f"evsched.event.{type(event).__name__}",
-            subject=str(partition),
-            time=rfc3339(step.time),
-            sequence=f"{event.seq:020d}",
-            data=event,
+class _TimedEvent(Struct):
+    time: int
+    event: msgspec.Raw
+
+
+def cloud_events(lines: Sequence[Line], log_id: str, partition: int) -> list[CloudEvent]:
+    """Return lines as CloudEvents."""
+    found = []
+    for line in lines:
+        told = msgspec.json.decode(line.data, type=_TimedEvent)
+        found.append(
+            CloudEvent(
+                id=f"{log_id}/{line.seq}",
+                source=f"/evsched/{log_id}",
+                type=f"evsched.event.{line.kind}",
+                subject=str(partition),
+                time=rfc3339(told.time),
+                sequence=f"{line.seq:020d}",
+                data=told.event,
+            )
         )
-        for event in step.events
-        if event.seq in wanted
-    ]
+    return found

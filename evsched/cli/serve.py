@@ -23,6 +23,7 @@ from evsched.snapshots.subjects import SubjectIndex
 
 if TYPE_CHECKING:
     from evsched.api.app import Served
+    from evsched.api.identity import Identities
     from evsched.api.keeping import Beside
     from evsched.api.serving import Listen
 
@@ -35,6 +36,7 @@ async def serve(  # noqa: PLR0913 - the options of a command
     where: Where = HERE,
     listen: str = "127.0.0.1:8080",
     host: Annotated[list[str] | None, Parameter(name="--host", negative=())] = None,
+    access: Path | None = None,
     db: Db = None,
     snapshots: SnapshotFolder = None,
     yunikorn_web: Path | None = None,
@@ -56,6 +58,8 @@ async def serve(  # noqa: PLR0913 - the options of a command
         listen: HOST:PORT; port 0 takes any that is free.
         host: A name under which the server answers, beside localhost and the host it listens at;
             may be repeated.
+        access: File of settings that say who may ask for what (docs/api.md); with them the server
+            may be reached from other machines.
         db: The read model; made when it is missing. By default one of this server's own, beside
             that of `evsched project`.
         snapshots: Folder of snapshots.
@@ -69,13 +73,18 @@ async def serve(  # noqa: PLR0913 - the options of a command
         raise CommandError(
             f"{error.name}: is not installed, expected with `pip install '{WEB}'`"
         ) from error
-    place = _listen(listen)
+    place, identities = _listen(listen), _identities(access)
+    if identities.open and not _is_loopback(place.host):
+        raise CommandError(
+            f"--listen {listen}: is reached from other machines, expected 127.0.0.1, ::1 or localhost, or --access",
+            MISUSE,
+        )
     configure(log_format)
     async with log_of(where):
         pass  # a log that cannot be reached is said here, and not by every answer
     if yunikorn_web is not None and not (yunikorn_web / "index.html").is_file():
         raise CommandError(f"--yunikorn-web {yunikorn_web}: holds no index.html", MISUSE)
-    served = _served(where, place, tuple(host or ()), db, snapshots)
+    served = _served(where, (place.host, *(host or ())), identities, db, snapshots)
     served.yunikorn_web = yunikorn_web
     try:
         server = HttpServer(served, place)
@@ -86,19 +95,23 @@ async def serve(  # noqa: PLR0913 - the options of a command
 
 
 def _listen(text: str) -> Listen:
-    """Return where to listen; without settings that is this machine alone."""
+    """Return where to listen."""
     from evsched.api.serving import ListenInvalid, parse_listen  # noqa: PLC0415 - an extra
 
     try:
-        found = parse_listen(text)
+        return parse_listen(text)
     except ListenInvalid as error:
         raise CommandError(f"--listen {error}", MISUSE) from error
-    if not _is_loopback(found.host):
-        raise CommandError(
-            f"--listen {text}: is reached from other machines, expected 127.0.0.1, ::1 or localhost",
-            MISUSE,
-        )
-    return found
+
+
+def _identities(path: Path | None) -> Identities:
+    """Return how a request shows whose it is; without settings anybody may ask."""
+    from evsched.api.identity import Identities, SettingsInvalid, read_settings  # noqa: PLC0415
+
+    try:
+        return Identities() if path is None else read_settings(path)
+    except SettingsInvalid as error:
+        raise CommandError(f"--access {error}", MISUSE) from error
 
 
 def _is_loopback(host: str) -> bool:
@@ -110,8 +123,8 @@ def _is_loopback(host: str) -> bool:
 
 def _served(
     where: Where,
-    listen: Listen,
     hosts: tuple[str, ...],
+    identities: Identities,
     db: Path | None,
     snapshots: Path | None,
 ) -> Served:
@@ -121,7 +134,8 @@ def _served(
     from evsched.api.guard import LOOPBACK, Hosts  # noqa: PLC0415
     from evsched.api.jobs import Jobs  # noqa: PLC0415
     from evsched.api.keeping import Beside  # noqa: PLC0415
-    from evsched.api.past import LogPlaces, Past  # noqa: PLC0415
+    from evsched.api.past import LogPlaces  # noqa: PLC0415
+    from evsched.api.seen import SeenPast  # noqa: PLC0415
 
     url, security = where.url, where.security
 
@@ -133,9 +147,10 @@ def _served(
         return Beside(db or _model_of(log_id), store, subjects)
 
     places = LogPlaces(open_log=lambda: open_log(url, where.partition, security), beside=beside)
-    names = (*LOOPBACK, listen.host, f"[{listen.host}]", *hosts)
+    names = (*LOOPBACK, *hosts, *(f"[{host}]" for host in hosts))
     return Served(
-        past=Past(places),
+        past=SeenPast(places, identities.settings),
+        identities=identities,
         asking=Asking(places.open_log, beside, "evsched-questions"),
         jobs=Jobs(lambda: Asking(places.open_log, beside, "evsched-job")),
         open_streams=None

@@ -40,3 +40,16 @@ SELECT application, queue FROM (
 
 -- name: document_at(seq)$
 SELECT document FROM configurations WHERE from_seq <= :seq AND to_seq > :seq;
+
+-- name: queue_of_ever(name)$
+SELECT queue FROM (
+    SELECT queue FROM asks WHERE ask = :name
+    UNION ALL SELECT queue FROM allocations WHERE allocation = :name
+    UNION ALL SELECT queue FROM applications WHERE application = :name
+) LIMIT 1;
+
+-- name: is_queue_ever(name)$
+SELECT EXISTS (SELECT 1 FROM queues WHERE queue = :name);
+
+-- name: configured_at(seq)$
+SELECT coalesce(max(from_seq), 0) FROM configurations WHERE from_seq <= :seq;

@@ -12,9 +12,11 @@ from events.streams import open_log, open_streams
 from evsched.api.app import Served, application
 from evsched.api.asking import Asking
 from evsched.api.guard import Hosts
+from evsched.api.identity import Identities
 from evsched.api.jobs import Jobs
 from evsched.api.keeping import Beside
-from evsched.api.past import LogPlaces, Past
+from evsched.api.past import LogPlaces
+from evsched.api.seen import SeenPast
 from evsched.api.serving import HttpServer, Listen
 from evsched.snapshots.store import SnapshotStore
 from tests.replays.logs import sealed
@@ -31,7 +33,7 @@ async def kept(records, url):
             await streams.log.append(record.data)
 
 
-def served_over(url, folder):
+def served_over(url, folder, identities=None):
     """Return what a server of a log works on, with its files in a folder."""
 
     def beside(log_id):
@@ -39,7 +41,8 @@ def served_over(url, folder):
 
     places = LogPlaces(open_log=lambda: open_log(url), beside=beside)
     return Served(
-        past=Past(places),
+        past=SeenPast(places, identities.settings if identities else None),
+        identities=identities or Identities(),
         asking=Asking(places.open_log, beside, "questions"),
         jobs=Jobs(lambda: Asking(places.open_log, beside, "job")),
         hosts=Hosts(),
@@ -68,11 +71,11 @@ async def reached(client, seq):
 
 
 @asynccontextmanager
-async def serving_steps(steps, folder):
-    """Run a server over a log that holds these steps."""
+async def serving_steps(steps, folder, identities=None):
+    """Run a server over a log that holds these steps; anybody may ask it where nothing says who may."""
     url = f"sqlite://{folder / 'log.db'}"
     await kept(sealed(steps), url)
-    async with serving(url, folder) as client:
+    async with serving(url, folder, served_over(url, folder, identities)) as client:
         yield client
 
 
