@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 import uuid
+from functools import cache
 from importlib.metadata import version
 from typing import Protocol
 
@@ -113,6 +114,12 @@ class RecordTime:
         return self._last
 
 
+@cache
+def _release() -> str:
+    """Return the release of this evsched."""
+    return version("evsched")
+
+
 def environment(clock: Clock, checkpoint_every: int = 100_000) -> Environment:
     """Return what `Leadership.acquire` needs of the world outside, with real randomness."""
 
@@ -124,6 +131,6 @@ def environment(clock: Clock, checkpoint_every: int = 100_000) -> Environment:
         new_id=lambda: uuid.uuid4().hex,
         pause=pause,
         checkpoint_every=checkpoint_every,
-        release=version("evsched"),
+        release=_release(),
         knows=NEWEST,
     )

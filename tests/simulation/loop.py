@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import heapq
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -31,35 +32,42 @@ class Host:
         self.frozen = False
         self.slow: Callable[[], float] = lambda: 0.0
         self.tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
-        self.held: list[_Gate] = []
+        self.held: list[asyncio.Handle] = []
 
     def thaw(self) -> None:
         """Let the process go on with what became due meanwhile, in its order."""
         self.frozen = False
         held, self.held = self.held, []
         loop = asyncio.get_running_loop()
-        for gate in held:
-            loop.pass_on(gate)
+        for handle in held:
+            loop.pass_on(handle)
 
 
 HOST: contextvars.ContextVar[Host | None] = contextvars.ContextVar("host", default=None)
 
 
-class _Gate:
+class _Held(asyncio.Handle):
     """A callback of a process, which runs only while that is not frozen."""
 
-    __slots__ = ("args", "callback", "context", "handle", "host")
+    __slots__ = ("host",)
 
-    def __init__(self, host, callback, args, context):
-        self.host, self.callback, self.args, self.context = host, callback, args, context
-        self.handle: asyncio.Handle | None = None
-
-    def __call__(self):
+    def _run(self):
         if self.host.frozen:
             self.host.held.append(self)
-        elif not self.handle.cancelled():
-            # A timer may be called off between its time and the end of a pause.
-            self.callback(*self.args)
+        else:
+            super()._run()
+
+
+class _HeldTimer(asyncio.TimerHandle):
+    """The same for a time; it may be called off between that and the end of a pause, as any other."""
+
+    __slots__ = ("host",)
+
+    def _run(self):
+        if self.host.frozen:
+            self.host.held.append(self)
+        else:
+            super()._run()
 
 
 class ProcessLoop(VirtualLoop):
@@ -67,19 +75,27 @@ class ProcessLoop(VirtualLoop):
 
     def call_soon(self, callback, *args, context=None):
         """Run a callback of a process as soon as that is not frozen."""
-        gate = _gated(callback, args, context)
-        if gate is None:
+        context = context or contextvars.copy_context()
+        host = context.get(HOST)
+        if host is None:
             return super().call_soon(callback, *args, context=context)
-        gate.handle = super().call_soon(gate, context=gate.context)
-        return gate.handle
+        # What the base class does, but for the kind of handle: half of a story is callbacks.
+        handle = _Held(callback, args, self, context)
+        handle.host = host
+        self._ready.append(handle)
+        return handle
 
     def call_at(self, when, callback, *args, context=None):
         """Run a callback of a process at a time, or as soon after it as that is not frozen."""
-        gate = _gated(callback, args, context)
-        if gate is None:
+        context = context or contextvars.copy_context()
+        host = context.get(HOST)
+        if host is None:
             return super().call_at(when, callback, *args, context=context)
-        gate.handle = super().call_at(when, gate, context=gate.context)
-        return gate.handle
+        timer = _HeldTimer(when, callback, args, self, context)
+        timer.host = host
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True
+        return timer
 
     def create_task(self, coro, *, name=None, context=None):
         """Create a task, and count it to its process."""
@@ -89,9 +105,9 @@ class ProcessLoop(VirtualLoop):
             host.tasks.add(task)
         return task
 
-    def pass_on(self, gate: _Gate) -> None:
-        """Run a gate that was held back."""
-        super().call_soon(gate, context=gate.context)
+    def pass_on(self, handle: asyncio.Handle) -> None:
+        """Run a callback that was held back, unless it was called off meanwhile."""
+        self._ready.append(handle)
 
     def run_in_executor(self, executor, func, *args):
         """Do at once what a thread is to do; its process hears of the end as late as its threads are slow."""
@@ -102,12 +118,6 @@ class ProcessLoop(VirtualLoop):
         done, found = self.create_future(), super().run_in_executor(executor, func, *args)
         self.call_later(seconds, _hand_over, found, done)
         return done
-
-
-def _gated(callback, args, context):
-    context = context or contextvars.copy_context()
-    host = context.get(HOST)
-    return None if host is None else _Gate(host, callback, args, context)
 
 
 def _hand_over(found: asyncio.Future, done: asyncio.Future) -> None:

@@ -169,6 +169,13 @@ class _Wall:
         return self._clock._clock.now() / 1000
 
 
+_take = chain.ChainReader.take
+
+
+def _whole(self, frame, digest, position):
+    return _take(self, replace(frame, last=True), digest, position)
+
+
 @contextmanager
 def _unbound_snapshots():
     """Begin with a snapshot whatever the log says."""
@@ -255,6 +262,7 @@ SABOTAGES: dict[str, Sabotage] = {
     "hashes of frames are not compared": Sabotage(
         _put(chain.ChainReader, "_follows", _hash_ignored), Edited
     ),
+    "a step counts before its last frame": Sabotage(_put(chain.ChainReader, "take", _whole)),
     "a snapshot is not held against the log": Sabotage(_unbound_snapshots, Restored),
     "a log that lost its tail is led": Sabotage(_put(leadership, "_compare", _nothing), TailLost),
 }

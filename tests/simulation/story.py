@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -15,7 +16,10 @@ from unittest.mock import patch
 import structlog
 from structlog.testing import capture_logs
 
+from events.bounds import MAX_FRAME_BYTES
+from events.chain import cut_into_frames
 from events.cloudevents import InboxRecord
+from events.streams import leadership
 from evsched.service import leading, rebuilding
 from tests.service.virtual import NothingEverHappens
 from tests.simulation.broker import Broker, Line
@@ -30,6 +34,8 @@ JUMP_S = 5.5
 """When clocks are set once more, after the faults; whoever leads goes on leading."""
 LEADER_WITHIN_S = 3 * PACE.lease
 STOP_S = 30.0
+SMALL_FRAME_BYTES = 1500
+"""In half of the stories a step is cut into frames of this size, between which machines die, too."""
 TRUST_MS = 60_000
 """A clock that is further off than this is put right when its machine starts again."""
 
@@ -324,12 +330,14 @@ class _Ticks:
 def still_world(seed: int):
     """Take away what differs from run to run, and say what is said; yields the lines of the service."""
     few = Random(f"few {seed}").choice((2, leading.FEW))
+    limit = Random(f"frames {seed}").choice((SMALL_FRAME_BYTES, MAX_FRAME_BYTES))
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))
     try:
         with (
             patch.object(rebuilding, "time", _Ticks()),
             patch.object(leading, "own_name", lambda: ""),
             patch.object(leading, "FEW", few),
+            patch.object(leadership, "cut_into_frames", partial(cut_into_frames, limit=limit)),
             capture_logs() as said,
         ):
             yield said

@@ -9,6 +9,13 @@ from tests.simulation.sabotages import SABOTAGES
 from tests.simulation.story import run
 
 SEEDS = 500
+LATE = {
+    "a lost race is not noticed": (7,),
+    "timers begin anew with a term": (5,),
+    "a lease is measured by the wall clock": (12,),
+    "a clock that jumps ahead is believed": (17,),
+}
+"""Stories that showed it last time, where the first that does is late; they are told first."""
 
 
 @pytest.mark.parametrize("name", SABOTAGES)
@@ -20,7 +27,7 @@ def test_a_sabotage_is_found(name):
 
 def _tell(name):
     sabotage = SABOTAGES[name]
-    for seed in range(SEEDS):
+    for seed in (*LATE.get(name, ()), *range(SEEDS)):
         with sabotage.patch():
             outcome = run(seed, sabotage.story)
         if sabotage.story not in (TailLost, Edited):

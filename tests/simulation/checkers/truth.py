@@ -24,18 +24,39 @@ class Step(NamedTuple):
     events: tuple[dict[str, Any], ...]
 
 
+class _Cut:
+    """What there is of a step that was cut into several frames."""
+
+    def __init__(self) -> None:
+        self._events: list[dict[str, Any]] = []
+        self._text = ""
+
+    def take(self, frame: dict[str, Any], place: int) -> tuple[dict[str, Any], ...] | None:
+        """Take its next frame; return all events once it is whole."""
+        self._text += frame.get("fragment", "")
+        if frame.get("fragment_ends", False):
+            self._events.append(json.loads(self._text))
+            self._text = ""
+        self._events += frame.get("events", ())
+        if not frame.get("last", True):
+            return None
+        if self._text:
+            raise Found("truth", f"position {place}: a step ends in the middle of an event")
+        whole, self._events = tuple(self._events), []
+        return whole
+
+
 def follow(log: tuple[bytes, ...]) -> list[Step]:
-    """Return the steps of a log that count, in order. Steps of several frames are not expected here.
+    """Return the steps of a log that count, in order: a step counts when its last frame is there.
 
     Raises:
         Found: The log does not hold together.
     """
     steps: list[Step] = []
+    cut = _Cut()
     term, leader, number, last, log_id = 0, "", 0, "", ""
     for place, data in enumerate(log):
         frame = json.loads(data)
-        if not frame.get("last", True) or frame.get("fragment"):
-            raise Found("truth", f"position {place}: a step of several frames was not expected")
         events = tuple(frame.get("events", ()))
         opens = len(events) == 1 and events[0]["type"] == "LeaderStarted"
         own = (frame["term"], frame["leader"]) == (term, leader)
@@ -44,11 +65,15 @@ def follow(log: tuple[bytes, ...]) -> list[Step]:
             log_id = log_id or frame["log_id"]
             if frame["log_id"] != log_id:
                 raise Found("truth", f"position {place}: of another log")
+            if not own:
+                cut = _Cut()  # what a former leader began is void
             term, leader, number = frame["term"], frame["leader"], frame["frame"]
             last = hashlib.blake2b(data, digest_size=16).hexdigest()
             inbox_next = frame.get("inbox_next", 0)
             decided = frame.get("decided", True)
-            steps.append(Step(place, last, term, frame["time"], decided, inbox_next, events))
+            whole = cut.take(frame, place)
+            if whole is not None:
+                steps.append(Step(place, last, term, frame["time"], decided, inbox_next, whole))
         elif own or (frame["term"] > term and not opens):
             raise Found("truth", f"position {place}: frame {frame['frame']} follows no other")
         elif opens and frame["term"] > term + 1:
