@@ -69,6 +69,10 @@ COMMANDS = {
         "Keep read models of the log, for audits and for any SQL.",
     ),
     "audit": ("evsched.cli.audit:audit", "Answer questions about the past from the read model."),
+    "dashboards": (
+        "evsched.cli.dashboards:app",
+        "Write dashboards, rules and alerts for Grafana and Prometheus.",
+    ),
     "rules": ("evsched.cli.rules:app", "Show the rules that decide, and adopt newer ones."),
     "debug": ("evsched.cli.debug:app", "Make a file of a step that failed, and take it again."),
     "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),

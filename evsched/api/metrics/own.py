@@ -176,6 +176,15 @@ def _process(scrape: Scrape) -> Iterator[Metric]:
         [] if vitals.lag_frames is None else [((), vitals.lag_frames)],
     )
     yield gauge(
+        "evsched_verification_state",
+        "1: what the last verification that was run here came to.",
+        ("state",),
+        [
+            ((state,), int(state == vitals.verification))
+            for state in ("none", "equal", "different", "damaged")
+        ],
+    )
+    yield gauge(
         "evsched_ready",
         "1: all that was in the log at the start of this process has been read.",
         (),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.routing import Route
 
 from events.errors import StreamError
-from evsched.api.metrics.scrape import Scrape, Vitals, text
+from evsched.api.metrics.scrape import Scrape, Verification, Vitals, text
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -48,25 +49,34 @@ def routes(served: Served) -> list[Route]:
     pulse = Pulse()
 
     async def endpoint(request: Request) -> Response:
-        tail = served.past.tail
-        found = _scraped(served.past, pulse, request.headers.get("accept", ""), ready=tail.ready)
+        known = Vitals(ready=served.past.tail.ready, verification=_verification(served))
+        found = _scraped(served.past, pulse, known, request.headers.get("accept", ""))
         data, media_type = await served.past.ask(found)
         return Response(data, headers={"cache-control": "no-store", "content-type": media_type})
 
     return [Route(path, endpoint) for path in PATHS]
 
 
-async def _scraped(past: Past, pulse: Pulse, accepted: str, *, ready: bool) -> tuple[bytes, str]:
+def _verification(served: Served) -> Verification:
+    found = served.verified
+    if found is None:
+        return "none"
+    if found.damage is not None:
+        return "damaged"
+    return "equal" if found.difference is None else "different"
+
+
+async def _scraped(past: Past, pulse: Pulse, known: Vitals, accepted: str) -> tuple[bytes, str]:
     keeper = past.keeper
     try:
         beat = await past.log.last_heartbeat()
     except StreamError:  # a right of its own, or a broker that is away: its metrics have no value
         beat = None
     read = 0 if keeper.model is None else keeper.model.at.frame
-    vitals = Vitals(
+    vitals = replace(
+        known,
         heartbeat_age_ms=pulse.look(beat, asyncio.get_running_loop().time()),
         resigned=beat is not None and beat.resigned,
         lag_frames=None if beat is None else max(beat.head.frame - read, 0),
-        ready=ready,
     )
     return text(Scrape(keeper.state, keeper.fold, vitals), accepted)

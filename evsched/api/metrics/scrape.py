@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from evsched.core.state import State
 
 
+Verification = Literal["none", "equal", "different", "damaged"]
+"""What verifying the log came to; ``none``: it was not done."""
+
+
 class Vitals(Struct, frozen=True, kw_only=True):
     """What this process knows that is not in the log.
 
@@ -30,12 +34,14 @@ class Vitals(Struct, frozen=True, kw_only=True):
         resigned: The leader said that it no longer leads.
         lag_frames: How many frames of the log this process has yet to read; None: it cannot be seen.
         ready: Whether all is read that was there at its start.
+        verification: What the last one came to that was run here.
     """
 
     heartbeat_age_ms: int | None = None
     resigned: bool = False
     lag_frames: int | None = None
     ready: bool = True
+    verification: Verification = "none"
 
 
 class Scrape(Struct, frozen=True):

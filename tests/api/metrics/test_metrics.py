@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from contextlib import closing
 from types import SimpleNamespace
@@ -23,6 +22,7 @@ from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections import read_model
 from projections.read_model import ReadModel, Rebuild
+from tests.api.metrics.promtool import promtool
 from tests.core.histories import configurations, histories
 from tests.core.kueue.test_history import run
 from tests.examples import examples
@@ -273,10 +273,8 @@ def test_both_texts_are_read_by_the_parsers_of_the_library(configuration, histor
 
 def test_promtool_finds_no_fault_in_the_text(told):
     """Prometheus' own linter reads the text; names that are YuniKorn's and Kueue's it may find ugly, our own it may not."""
-    promtool = shutil.which("promtool")
-    assert promtool, "promtool is missing: install the package prometheus"
     done = subprocess.run(
-        [promtool, "check", "metrics"],
+        [promtool(), "check", "metrics"],
         input=scraped(*told),
         text=True,
         capture_output=True,
@@ -284,3 +282,9 @@ def test_promtool_finds_no_fault_in_the_text(told):
     )
     assert "error while linting" not in done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("evsched_")] == []
+
+
+def test_the_last_verification_is_shown(told):
+    """What the last verification came to has the value 1, everything else 0."""
+    found = values(scraped(*told, verification="different"), "evsched_verification_state")
+    assert found == {("none",): 0, ("equal",): 0, ("different",): 1, ("damaged",): 0}
