@@ -80,13 +80,21 @@ def node_changed(step: Step, event: v.NodeUpdated) -> None:
 
 
 def _could_fit(state: State, node: Node, ask: Ask) -> bool:
-    """Tell whether an ask fits once all victims on its node are gone."""
+    """Tell whether an ask fits on its node once all victims there are gone.
+
+    Capacity may have shrunk below that; then no waiting helps.
+    """
     room = node.room_after(state.types.shapes, ask.id)
     return all(room[index] >= amount for index, amount in state.types.shapes[ask.shape].pairs)
 
 
 def node_lost(step: Step, event: v.NodeRemoved) -> None:
-    """Release what ran on a node that is gone, and free the asks for which it was reserved."""
+    """Release what ran on a node that is gone, and free the asks for which it was reserved.
+
+    Each allocation ends by an event of its own, so that a reader of the log needs no list of what
+    ran where. An ask in flight loses its preemption and may have another; a mere reservation is
+    released.
+    """
     state = step.state
     lost = state.lost.get(event.node)
     for name in tuple(lost.allocations) if lost is not None else ():

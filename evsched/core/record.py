@@ -39,7 +39,11 @@ RECORDS = frozenset({1, 2})
 
 
 class Truth(Protocol):
-    """What is recorded of a state (`evsched.core.state.State`, which says what each of them means)."""
+    """What is recorded of a `State` (`evsched.core.state`, which says what each of them means).
+
+    Only these fields may have a part in a digest. Everything else of a state can be made from
+    them: trees, tallies and indices.
+    """
 
     seq: int
     term: int
@@ -98,8 +102,18 @@ class ApplicationRecord(msgspec.Struct, frozen=True, array_like=True):
 class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The truth of a state.
 
+    A digest covers the bytes of this, so a field keeps its name, its type and its place for ever.
+    A new one has a default and is left out while it has that, by which digests of older logs stay
+    as they are.
+
     Attributes:
+        rules: Version of the rules in force; left out for the first.
+        types: Resource types, in the order in which they appeared.
         shapes: A list of all amounts that ever appeared, each a mapping by resource name.
+        tried: `State.unschedulable_since`.
+        changed: `State.retry_needed`.
+        stirred: `State.dirty_cohorts`, in order.
+        recent: Ids of the proposals that are remembered, oldest first.
     """
 
     version: int = 1
@@ -137,7 +151,11 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 def record(state: Truth) -> StateRecord:
-    """Return the truth of a state. It shares objects with the state: encode it before the next event is applied."""
+    """Return the truth of a state.
+
+    It shares objects with the state: encode it before the next event is applied. Lists keep the
+    order of the log; timers are sorted, as a heap has no order of its own.
+    """
     return StateRecord(
         # The first rules are left out: the record was made before there were others.
         rules=msgspec.UNSET if state.rules_version == FIRST else state.rules_version,
@@ -192,7 +210,10 @@ class OrderedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def orders(state: Truth) -> dict[str, list[str]]:
-    """Return the keys, in their order, of each mapping of the record that decisions iterate over."""
+    """Return the keys, in their order, of each mapping of the record that decisions iterate over.
+
+    Record version 2 covers them: two states that differ in such an order can decide differently.
+    """
     return {
         "dynamic": list(state.dynamic),
         "quota_runs": list(state.quota_runs),
@@ -204,6 +225,9 @@ def orders(state: Truth) -> dict[str, list[str]]:
 
 def digest(state: Truth, version: int) -> str:
     """Return SHA-256 over the record of a state, in hexadecimal.
+
+    Two engines with the same digest have the same truth, and with record version 2 the same order
+    of it. It costs one pass over everything that runs and waits.
 
     Args:
         state: Only read.

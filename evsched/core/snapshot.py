@@ -46,19 +46,26 @@ _shape_decoder = msgspec.msgpack.Decoder(dict[str, int])
 
 
 def encode(state: State) -> bytes:
-    """Return the state as bytes (MessagePack); `decode` gives an equal state."""
+    """Return the state as bytes (MessagePack); `decode` gives an equal state.
+
+    The order of every mapping is kept, other than in digests, where keys are sorted: a decision
+    may look at what was reserved first, and a restored engine has to see the same.
+    """
     added = [path for path, queue in state.queues.items() if queue.dynamic or queue.draining]
     return _encoder.encode(Kept(state=record(state), added=added))
 
 
 def decode(data: bytes, time: int, *, counted: bool = True) -> State:
-    """Return the state in these bytes, whose last frame has this time.
+    """Return the state in these bytes, which decides as the one that was encoded.
 
-    It comes without tallies when they are not to be ``counted``, because events follow that need
-    none: go on in a block of `evsched.core.tallies.uncounted`.
+    Args:
+        data: Of a snapshot whose checksum was compared before.
+        time: Of the last frame that it holds, milliseconds.
+        counted: Whether tallies are to be made. They are not when events follow that need none:
+            go on in a block of `evsched.core.tallies.uncounted`.
 
-    Raises `msgspec.DecodeError` or `msgspec.ValidationError` when the bytes are not a snapshot of
-    this version.
+    Raises:
+        msgspec.DecodeError, msgspec.ValidationError: The bytes are not a snapshot of this version.
     """
     kept = _decoder.decode(data)
     if kept.version != VERSION:
@@ -90,6 +97,7 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
 
 
 def _restore_nodes(state: State, nodes: list[NodeRecord]) -> None:
+    """Make the nodes, empty, and the cluster's total; what runs on them is counted later."""
     for kept in nodes:
         node = Node(kept.name, state.width)
         node.resources, node.labels, node.schedulable = (
@@ -103,12 +111,18 @@ def _restore_nodes(state: State, nodes: list[NodeRecord]) -> None:
 
 
 def _count(vector: list[int], resources: Mapping[str, int], index: Mapping[str, int]) -> None:
+    """Add amounts to a vector by type index; the types are known by then."""
     for name, amount in resources.items():
         if amount:
             vector[index[name]] += amount
 
 
 def _restore_work(state: State, found: StateRecord) -> None:
+    """Make applications, asks, allocations and everything that is kept about them.
+
+    Each application gets a leaf of its own for the moment. The queue tree is arranged afterwards,
+    from the configuration and the added queues, and takes the applications in by their paths.
+    """
     shapes = state.types.shapes
     for kept in found.applications:
         # The real leaf is looked up by `install`, which moves every application to the queue of its

@@ -1,8 +1,20 @@
-"""What is refused at the door: every proposal is checked against the state before it becomes an event.
+"""What a proposal must be to become an event.
 
-A check returns None when the proposal may be applied, else the reason as a sentence (subject first,
-what was found, what was expected) and a stable word for programs. Nothing is half applied: a
-proposal is taken whole or refused whole.
+It is checked against the state before anything is applied, and taken whole or refused whole. One
+function a type. Each returns why the proposal is refused, with a stable code and a sentence that
+names the subject, what was found and what was expected; or None. Codes:
+
+=============  ====================================================================
+``malformed``  cannot be read (decided where it is decoded)
+``invalid``    can never be accepted in this form
+``unknown``    names what is not there
+``duplicate``  is there already, or its proposal was answered before
+``conflict``   does not fit the state as it is now
+=============  ====================================================================
+
+What passes here can be applied, decided upon, digested and encoded without a fault: amounts and
+their sums, names and depths are bounded by what columns, timers and frames hold (`events.bounds`).
+The fold trusts that, and checks nothing.
 """
 
 from __future__ import annotations
@@ -219,7 +231,11 @@ def _application_removed(state: State, proposed: v.ApplicationRemoved) -> Reject
 def _home(
     state: State, proposed: v.AskSubmitted | v.AllocationRestored, subject: str
 ) -> Rejection | None:
-    """Refuse a task whose application is unknown and whose queue cannot take it in, or contradicts its application."""
+    """Refuse a task that no queue can take in, or that contradicts its application.
+
+    A task may leave its queue out where its application is known. With placement rules it may go
+    on naming the queue that its owner wrote down; where its application was placed counts.
+    """
     application = state.applications.get(proposed.application or leaf_of(state, proposed.queue))
     if application is None:
         if not proposed.queue:
