@@ -1,0 +1,88 @@
+"""What the tests of the page share: a browser, servers over a few logs, and a visit that notices what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.page.visit import Visit
+
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
+MISSING = (
+    "the tests of the page need Chromium and found none: install it (Debian: apt-get install chromium), "
+    "or name it: EVSCHED_TEST_CHROMIUM=/path/to/chromium"
+)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Return the Chromium of this machine, started once."""
+    path = os.environ.get("EVSCHED_TEST_CHROMIUM") or next(
+        filter(None, map(shutil.which, CHROMIUMS)), None
+    )
+    if path is None:
+        pytest.fail(MISSING)
+    # Chromium refuses its sandbox to root, and containers run as root.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield found
+        found.close()
+
+
+@contextmanager
+def serving(log: Path, folder: Path):
+    """Run `evsched serve` over an embedded log, yield its address, and stop it."""
+    command = [sys.executable, "-m", "evsched", "serve", "--log", f"sqlite:///{log}", "--listen", "127.0.0.1:0",
+               "--db", str(folder / "model.db"), "--snapshots", str(folder / "snapshots")]  # fmt: skip
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("http://"):
+                break
+        else:
+            pytest.fail(f"evsched serve did not begin: {''.join(said)}")
+        yield said[-1].split()[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def demo_log(tmp_path_factory):
+    """Return the log of `evsched demo`: 41 events, two preemptions, a lowered maximum."""
+    path = tmp_path_factory.mktemp("demo") / "demo.db"
+    command = [sys.executable, "-m", "evsched", "demo", "--keep", str(path), "--json"]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture(scope="session")
+def demo(demo_log, tmp_path_factory):
+    """Return the address of a server over the demo's log."""
+    with serving(demo_log, tmp_path_factory.mktemp("served")) as address:
+        yield address
+
+
+@pytest.fixture
+def visit(browser):
+    """Return a function that opens an address; what goes wrong in the page fails the test at its end."""
+    visits = []
+
+    def opened(address: str, **context) -> Visit:
+        visits.append(Visit(browser, address, context))
+        return visits[-1]
+
+    yield opened
+    for one in visits:
+        one.end()
