@@ -99,7 +99,9 @@ class PinnedHistory(History):
 
     async def _base(self, seq: int) -> tuple[Engine, Head, bool]:
         """Return a state before a moment, its head, and whether its tallies are kept: of a kept one, a snapshot or the start."""
-        before = max((one for one in self._kept if one <= seq), default=0)
+        # Within a step a state may have begun what its next event ends, and a copy would lose that.
+        whole = (one for one, kept in self._kept.items() if kept.head.next_seq == one + 1)
+        before = max((one for one in whole if one <= seq), default=0)
         newest = None if self._store is None else self._store.newest(seq, None)
         if before > (newest or 0):
             kept = self._kept[before]

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from events import vocabulary as v
+from events.configuration import QueueSpec, YunikornSpec
 from evsched.api.state_routes import VIEW_NAMES
 from evsched.cli.main import run
 from replays.history.at import AtQuestion, at
@@ -19,7 +21,7 @@ from replays.history.rows import document
 from tests.api.histories import histories, kueue, trees, yunikorn
 from tests.api.served import serving, serving_steps
 from tests.examples import examples
-from tests.replays.logs import read, sealed, story, written
+from tests.replays.logs import read, sealed, story, taken, written
 
 
 async def compared(steps, folder, seed, moments):
@@ -175,3 +177,18 @@ async def test_a_mistake_gets_its_place(tmp_path):
             assert problem["place"] == {"where": where, "name": part}, address
             meaning = (await client.get(problem["type"])).json()
             assert (meaning["title"], meaning["status"]) == (problem["title"], status)
+
+
+async def test_moments_within_a_step_are_asked_one_after_the_other(tmp_path):
+    """Between its submission and placement an application is in no state to go on from; each moment is right all the same."""
+    submitted = v.ApplicationSubmitted(application="one", queue="root.prod", user="someone")
+    ask = v.AskSubmitted(ask="one-1", application="one", resources={"vcore": 1000})
+    spec = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(QueueSpec(name="prod"),)))
+    steps = taken(spec, [(10, [submitted, ask], False)])
+    end = steps[-1][1][-1].seq
+    history = History(await written(sealed(steps)))
+    async with serving_steps(steps, tmp_path) as client:
+        for seq in range(1, end + 1):
+            found = (await client.get(f"/v1/at/{seq}/applications")).json()
+            answer = await at(history, AtQuestion(moment=Moment(seq=seq), view="apps"))
+            assert found["rows"] == [document(row) for row in answer.rows.by_view()["apps"]], seq
