@@ -31,11 +31,12 @@ export function pretty(value) {
   return (marked ?? "").replace(/"\\u0000(-?\d+)\\u0000"/g, "$1");
 }
 
-/** Ask and return the answer; raises Problem. */
-export async function ask(path, options = {}) {
-  const found = kept.get(path);
+/** Ask and return the answer; raises Problem. `type`: of the body, where there is one; the rest is fetch's. */
+export async function ask(path, { type, ...options } = {}) {
+  const found = options.method ? undefined : kept.get(path);
   if (found !== undefined) return found;
-  const response = await fetch(path, { headers: { Accept: `application/json, ${LINES}` }, ...options });
+  const headers = { Accept: `application/json, ${LINES}`, ...(type && { "Content-Type": type }) };
+  const response = await fetch(path, { ...options, headers });
   const text = await response.text();
   if (!response.ok) throw new Problem(response.status, problem(text));
   if ((response.headers.get("content-type") ?? "").startsWith(LINES)) {

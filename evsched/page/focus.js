@@ -12,6 +12,7 @@ export const VIEWS = [
   ["difference", "Difference", "5"],
   ["log", "Log", "6"],
   ["audit", "Audit", "7"],
+  ["whatif", "What if", "8"],
 ];
 
 const read = () => Object.fromEntries(new URLSearchParams(location.search));

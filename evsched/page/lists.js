@@ -78,7 +78,7 @@ export function List({ tab, said }) {
     ${found.known && !rows.length && html`<${Nothing}>None at this moment${q ? " with this name" : ""}.<//>`}
     ${rows.length > 0 && html`<${Table} label=${tab} columns=${columns} rows=${rows}
       total=${narrowed ? rows.length : found.total} more=${found.more} keyOf=${keyOf} height="74vh"
-      picked=${picked?.kind === kind ? picked.id : undefined}
+      picked=${kind && picked?.kind === kind ? picked.id : undefined}
       onPick=${kind ? (row) => go({ sel: `${kind}:${keyOf(row)}` }) : undefined} />`}`;
 }
 

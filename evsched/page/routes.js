@@ -22,8 +22,14 @@ export const bisect = (expression, from) => `/v1/bisect${query({ expression, fro
 /** The ready audit questions, and one of them. */
 export const audits = () => "/v1/audit";
 export const audit = (name, narrowed) => `/v1/audit/${part(name)}${query(narrowed)}`;
-/** What the last verification of the log said. */
+/** What the last verification of this server came to; POST begins a new one. */
 export const verification = () => "/v1/verify";
+/** The configuration in force at a seq; whether another one is valid; POST: try one on the past. */
+export const configuration = (at) => `/v1/at/${at}/configuration`;
+export const checkConfiguration = () => "/v1/configuration/check";
+export const whatIf = () => "/v1/whatif";
+/** How a job stands; DELETE cancels it. */
+export const job = (id) => `/v1/jobs/${part(id)}`;
 /** Which log this is, and how far it goes. */
 export const log = () => "/v1/log";
 

@@ -11,13 +11,13 @@ import pytest
 from evsched.cli.main import run
 from evsched.core.quantity import format_amount
 
-NOTHING = "–"
+NOTHING = "\N{EN DASH}"
 
 VIEWS = {
     "now": ("", "guaranteed"),
     "nodes": ("?tab=nodes&at=20", "node-1"),
     "asks": ("?tab=asks", "web-1~1"),
-    "configuration": ("?tab=config", "preemption"),
+    "configuration": ("?tab=config", "quota_preemption_enabled"),
     "selected": ("?at=20&sel=queue:root.web", "leaving"),
     "timeline": ("?view=timeline&at=30", "root.research"),
     "why it waits": ("?view=why&sel=ask:web-5~1", "What would let it run"),
@@ -25,6 +25,7 @@ VIEWS = {
     "preemptions": ("?view=preemptions", "root.research"),
     "difference": ("?view=difference&from=20&at=26", "since when?"),
     "log": ("?view=log&event=20", "PreemptionDecided"),
+    "what if": ("?view=whatif", "configuration to try"),
     "audit": ("?view=audit&ask=config-history", "Which configurations were in force"),
 }
 
@@ -134,9 +135,7 @@ def test_a_row_leads_from_list_to_reason(demo, visit):
     assert (query["view"], query["at"], query["sel"]) == (["why"], ["20"], ["allocation:web-5"])
 
 
-@pytest.mark.parametrize(
-    "name", ["now", "selected", "difference", "log", "why it waits", "preemptions"]
-)
+@pytest.mark.parametrize("name", ["selected", "difference", "log", "why it waits"])
 def test_a_narrow_dark_window_shows_it_too(demo, visit, name):
     """360 px wide and dark: nothing sticks out to the side, and the colours have contrast."""
     one = visit(demo + VIEWS[name][0], viewport={"width": 360, "height": 740}, color_scheme="dark")

@@ -83,5 +83,5 @@ class Visit:
 
     def _answered(self, response) -> None:
         path = urlsplit(response.url).path
-        if response.status >= 400 and path not in self.expected:  # noqa: PLR2004 - HTTP
+        if response.status >= 400 and path not in self.expected:
             self.wrong.append(f"{response.status}: {response.url}")
