@@ -51,18 +51,6 @@ class VerifyBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     known: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
 
 
-class WhatIfJob(JobFacts, frozen=True, kw_only=True):
-    """A what-if."""
-
-    answer: WhatIfAnswer | None = None
-
-
-class VerifyJob(JobFacts, frozen=True, kw_only=True):
-    """A verification."""
-
-    answer: VerifyAnswer | None = None
-
-
 async def try_out(served: Served, call: Call) -> Reply:
     """Begin to try a configuration, or rules, on the recorded past."""
     served.must_be_ready()
@@ -145,7 +133,7 @@ OPERATIONS = (
         handler=try_out,
         summary="Try a configuration, or rules, on the recorded past",
         body=WhatIfBody,
-        answers=(Answered(202, "The job has begun", WhatIfJob),),
+        answers=(Answered(202, "The job has begun", JobFacts),),
         problems=(*MOMENT_PROBLEMS, "body-invalid", "configuration-invalid", "too-many-jobs"),
     ),
     Operation(
@@ -155,7 +143,7 @@ OPERATIONS = (
         handler=verify,
         summary="Decide the log again, event by event",
         body=VerifyBody,
-        answers=(Answered(202, "The job has begun", VerifyJob),),
+        answers=(Answered(202, "The job has begun", JobFacts),),
         problems=(*MOMENT_PROBLEMS, "body-invalid", "too-many-jobs"),
     ),
     Operation(
@@ -173,7 +161,7 @@ OPERATIONS = (
         path="/v1/jobs/{id}",
         handler=job,
         summary="How a job stands",
-        answers=(Answered(200, "How it stands", WhatIfJob | VerifyJob),),
+        answers=(Answered(200, "How it stands", JobFacts),),
         problems=("unknown-name",),
     ),
     Operation(
@@ -183,7 +171,7 @@ OPERATIONS = (
         path="/v1/jobs/{id}",
         handler=cancel,
         summary="Cancel a job",
-        answers=(Answered(202, "It ends soon", WhatIfJob | VerifyJob),),
+        answers=(Answered(202, "It ends soon", JobFacts),),
         problems=("unknown-name",),
     ),
 )

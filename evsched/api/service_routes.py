@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -11,6 +12,8 @@ from evsched.api.problems import PLACE, PROBLEM_TYPES, ApiProblem, ProblemDocume
 
 if TYPE_CHECKING:
     from evsched.api.app import Served
+
+_FOLDER = Path(__file__).resolve().parent
 
 
 class Health(Struct, frozen=True, kw_only=True):
@@ -90,7 +93,35 @@ async def problem_type(_served: Served, call: Call) -> Reply:
     return Reply(document=document)
 
 
+async def openapi(_served: Served, _call: Call) -> Reply:
+    """Answer with the OpenAPI document of this API."""
+    return Reply(data=(_FOLDER / "openapi.json").read_bytes())
+
+
+async def asyncapi(_served: Served, _call: Call) -> Reply:
+    """Answer with the AsyncAPI document of the stream of events."""
+    return Reply(data=(_FOLDER / "asyncapi.json").read_bytes())
+
+
 OPERATIONS = (
+    Operation(
+        name="openapi",
+        right="open",
+        method="GET",
+        path="/v1/openapi.json",
+        handler=openapi,
+        summary="This API described for programs (OpenAPI 3.1)",
+        answers=(Answered(200, "The document", dict[str, Any]),),
+    ),
+    Operation(
+        name="asyncapi",
+        right="open",
+        method="GET",
+        path="/v1/asyncapi.json",
+        handler=asyncapi,
+        summary="The stream of events described for programs (AsyncAPI 3)",
+        answers=(Answered(200, "The document", dict[str, Any]),),
+    ),
     Operation(
         name="live",
         right="open",
