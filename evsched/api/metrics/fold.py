@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from events import vocabulary as v
-from evsched.api.metrics.counts import Counts, decode, encode
+from evsched.api.metrics.counts import Counts, Tally, decode, encode
 from evsched.core.lazy_heap import LazyHeap
 from evsched.core.record import RECORDS
 from evsched.core.state import State
@@ -45,6 +45,7 @@ class MetricsFold:
         self._known: dict[str, tuple[Queue, str]] = {}
         self._oldest: dict[str, LazyHeap[tuple[int, str]]] = {}
         self._lacking: dict[tuple[str, str], tuple[int, int]] = {}
+        self._events: dict[type, Tally] = {}
         self._left: list[str] = []
         self._running: dict[str, int] = {}
         self._touched: dict[str, None] = {}
@@ -57,6 +58,7 @@ class MetricsFold:
         if found is None:
             return False
         self.counts = found
+        self._events = {}
         self._take_up(state)
         return True
 
@@ -73,8 +75,15 @@ class MetricsFold:
 
     def after(self, event: v.AnyEvent, state: State) -> None:
         """See `projections.read_model.Fold`."""
-        self.counts.add("events", (type(event).__name__,), event.seq, state.time)
-        count = _AFTER.get(type(event))
+        kind = type(event)
+        tally = self._events.get(kind)
+        if tally is None:
+            self.counts.add("events", (kind.__name__,), event.seq, state.time)
+            self._events[kind] = self.counts.series("events")[kind.__name__,]
+        else:
+            tally.value += 1
+            tally.seq, tally.time = event.seq, state.time
+        count = _AFTER.get(kind)
         if count is not None:
             count(self, event, state, state.time)
 

@@ -10,9 +10,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from events.errors import StreamError
-from evsched.api.metrics.scrape import Scrape, Verification, Vitals, text
+from evsched.api.metrics.scrape import Scrape, Verification, Vitals, metrics, written
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
     from starlette.requests import Request
 
     from events.streams.protocols import Heartbeat
@@ -50,8 +51,10 @@ def routes(served: Served) -> list[Route]:
 
     async def endpoint(request: Request) -> Response:
         known = Vitals(ready=served.past.tail.ready, verification=_verification(served))
-        found = _scraped(served.past, pulse, known, request.headers.get("accept", ""))
-        data, media_type = await served.past.ask(found)
+        found = await served.past.ask(_scraped(served.past, pulse, known))
+        # Writing takes longer than looking: the log is followed meanwhile.
+        accepted = request.headers.get("accept", "")
+        data, media_type = await asyncio.to_thread(written, found, accepted)
         return Response(data, headers={"cache-control": "no-store", "content-type": media_type})
 
     return [Route(path, endpoint) for path in PATHS]
@@ -66,7 +69,7 @@ def _verification(served: Served) -> Verification:
     return "equal" if found.difference is None else "different"
 
 
-async def _scraped(past: Past, pulse: Pulse, known: Vitals, accepted: str) -> tuple[bytes, str]:
+async def _scraped(past: Past, pulse: Pulse, known: Vitals) -> list[Metric]:
     keeper = past.keeper
     try:
         beat = await past.log.last_heartbeat()
@@ -79,4 +82,4 @@ async def _scraped(past: Past, pulse: Pulse, known: Vitals, accepted: str) -> tu
         resigned=beat is not None and beat.resigned,
         lag_frames=None if beat is None else max(beat.head.frame - read, 0),
     )
-    return text(Scrape(keeper.state, keeper.fold, vitals), accepted)
+    return metrics(Scrape(keeper.state, keeper.fold, vitals))

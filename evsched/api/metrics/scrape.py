@@ -76,15 +76,15 @@ def metrics(scrape: Scrape) -> list[Metric]:
     return [*own.metrics(scrape), *(also(scrape) if also is not None else ())]
 
 
-def text(scrape: Scrape, accepted: str) -> tuple[bytes, str]:
-    """Return the text of a scrape and its media type.
+def written(found: list[Metric], accepted: str) -> tuple[bytes, str]:
+    """Return metrics as text, and its media type.
 
     Args:
-        scrape: What is looked at.
+        found: What is to be shown.
         accepted: The header ``Accept``; with OpenMetrics in it the text has the ``seq`` of what
             moved each counter last as its exemplar.
     """
-    found = _Found(metrics(scrape))
+    shown = _Found(found)
     if "application/openmetrics-text" in accepted:
-        return generate_openmetrics(found), OPENMETRICS  # type: ignore[no-untyped-call]
-    return generate_latest(found), CONTENT_TYPE_LATEST
+        return generate_openmetrics(shown), OPENMETRICS  # type: ignore[no-untyped-call]
+    return generate_latest(shown), CONTENT_TYPE_LATEST

@@ -17,7 +17,7 @@ from events import vocabulary as v
 from evsched.api.metrics import counts as counts_module
 from evsched.api.metrics.counts import OTHER, Counts, decode, encode
 from evsched.api.metrics.fold import MetricsFold
-from evsched.api.metrics.scrape import Scrape, Vitals, text
+from evsched.api.metrics.scrape import Scrape, Vitals, metrics, written
 from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections import read_model
@@ -48,7 +48,7 @@ def followed(steps):
 
 def scraped(state, fold, accepted="text/plain", **vitals):
     """Return the text of a scrape."""
-    return text(Scrape(state, fold, Vitals(**vitals)), accepted)[0].decode()
+    return written(metrics(Scrape(state, fold, Vitals(**vitals))), accepted)[0].decode()
 
 
 def samples(found, parse=plain_text):
