@@ -19,6 +19,7 @@ from replays.explaining.question import ExplainAnswer, ExplainQuestion, explain
 from replays.history.bisect import BisectAnswer, BisectQuestion, bisect
 from replays.history.diff import DiffAnswer, DiffQuestion
 from replays.history.expressions import ExpressionInvalid
+from replays.history.known import NeverThere
 from replays.history.moments import Moment, MomentInvalid, parse_moment
 from replays.history.status import StatusAnswer, StatusQuestion, status
 
@@ -149,7 +150,7 @@ async def since_when(served: Served, call: Call) -> Reply:
     question = BisectQuestion(expression=query.expression, start=Moment(seq=start))
     try:
         found = await served.asking.ask(lambda history: bisect(history, question))
-    except ExpressionInvalid as error:
+    except (ExpressionInvalid, NeverThere) as error:
         raise ApiProblem("parameter-invalid", str(error), in_query("expression")) from error
     # What came first stays first; where nothing did, it may yet come.
     lasting = found.first is not None and query.first in (str(start), "start")

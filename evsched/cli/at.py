@@ -6,13 +6,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from evsched.cli.answers import emit, paper, say
+from evsched.cli.answers import NO, CommandError, emit, paper, say
 from evsched.cli.cells import counted, table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, SnapshotFolder, history_of, moment_of
 from replays.history.at import AtQuestion
 from replays.history.at import at as answer
+from replays.history.known import NeverThere
 from replays.history.moments import format_time
 from replays.history.rows import document
 from replays.history.views import View
@@ -51,7 +52,10 @@ async def at(
     """
     wanted = moment_of(moment)
     async with history_of(where, snapshots) as history:
-        found = await answer(history, AtQuestion(moment=wanted, view=view, queue=queue))
+        try:
+            found = await answer(history, AtQuestion(moment=wanted, view=view, queue=queue))
+        except NeverThere as error:
+            raise CommandError(str(error), NO) from error
     if wanted.seq is not None and wanted.seq > found.seq:
         say(f"event {wanted.seq}: the log does not go that far yet")
     rows = [document(row) for row in found.rows.by_view()[view]]

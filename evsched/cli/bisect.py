@@ -17,6 +17,7 @@ from evsched.cli.past import MomentText, SnapshotFolder, end_of, history_of, met
 from replays.history.bisect import BisectQuestion, Found, first_difference
 from replays.history.bisect import bisect as answer
 from replays.history.expressions import ExpressionInvalid
+from replays.history.known import NeverThere
 from replays.history.moments import format_time
 from replays.history.rows import document
 
@@ -41,7 +42,7 @@ async def bisect(
 
     `evsched bisect 'queue root.web usage.vcore > max.vcore'`
 
-    `evsched bisect ask web-1 gone`, `evsched bisect allocation web-1 told`, `evsched bisect 'timers
+    `evsched bisect ask web-1 gone`, `evsched bisect allocation web-1 leaving`, `evsched bisect 'timers
     > 0'`
 
     `evsched bisect 'node n1 free.memory < 4Gi and not queue root.web pending_asks == 0'`
@@ -50,7 +51,7 @@ async def bisect(
 
     Amounts of a queue: usage, pending, preempting, guaranteed, max (with a resource,
     `usage.vcore`), pending_asks. Of a node: capacity, used, free, allocations. An ask waits,
-    failed, reserved, gone; an allocation runs, told, gone; application, node, queue and timer:
+    failed, reserved, gone; an allocation runs, leaving, gone; application, node, queue and timer:
     exists, gone. Counts: queues, nodes, apps, asks, allocations, timers, preemptions. `event TYPE`:
     an event of this type. Joined by `and`, `or`, `not`.
 
@@ -91,6 +92,8 @@ async def _first(
                 found = await answer(history, question, lambda step: advance(step.head.position))
             except ExpressionInvalid as error:
                 raise CommandError(str(error)) from error
+            except NeverThere as error:
+                raise CommandError(str(error), NO) from error
     return found.first
 
 

@@ -11,6 +11,7 @@ from events.cloudevents import rfc3339
 from events.errors import StreamError
 from events.streams import open_streams
 from evsched.cli.answers import emit, paper
+from evsched.cli.cells import amounts
 from evsched.cli.logs import HERE, Where, log_of
 from evsched.cli.options import Json
 from evsched.core.quantity import format_amount
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from evsched.cli.consoles import PlainTable
 
 SHOWN = 20
-"""How many timers and unhelpful actions a person is shown."""
+"""How many timers and quota actions a person is shown."""
 
 
 async def status(*, where: Where = HERE, json: Json = False) -> None:
@@ -82,7 +83,7 @@ def _show(facts: dict[str, Any]) -> None:
     if facts["queues"]:
         console.print()
         console.print(_table(facts["queues"]))
-    if facts["timers"] or facts["unhelpful"] or facts["suspended"]:
+    if facts["timers"] or facts["quota_actions"] or facts["suspended"]:
         console.print()
     for one in facts["suspended"]:
         what = f"{one['kind']} {one['subject']}".rstrip()
@@ -92,9 +93,24 @@ def _show(facts: dict[str, Any]) -> None:
         console.print(f"timer {one['id']} is due at {rfc3339(one['due'])}")
     if len(facts["timers"]) > SHOWN:
         console.print(f"… and {len(facts['timers']) - SHOWN} timers more")
-    for one in facts["unhelpful"][-SHOWN:]:
-        sentence = f"quota of {one['queue']} was enforced at {rfc3339(one['time'])} and helped nobody: {one['reason']}"
-        console.print(sentence)
+    for one in facts["quota_actions"][-SHOWN:]:
+        console.print(f"quota of {one['queue']} {_action(one)}", markup=False)
+
+
+def _action(one: dict[str, Any]) -> str:
+    """Return what quota enforcement did about a queue last, and what stays above its maximum."""
+    when = rfc3339(one["time"])
+    match one["action"]:
+        case "scheduled":
+            said = f"will be enforced at {rfc3339(one['due'])}"
+        case "cancelled":
+            said = f"is not enforced any more since {when}: {one['reason']}"
+        case "decided":
+            said = f"was enforced at {when}: {amounts(one['target'])} had to go"
+            said += f", {amounts(one['unmet'])} of it had no victim" if one["unmet"] else ""
+        case _:
+            said = f"was enforced at {when} and preempted nobody: {one['reason']}"
+    return f"{said}; {amounts(one['above'])} above its maximum now" if one["above"] else said
 
 
 def _table(queues: list[dict[str, Any]]) -> PlainTable:

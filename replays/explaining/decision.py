@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from events import vocabulary as v
 from evsched.core.registry import admits_by_quota
 from replays.explaining.kueue import FairShare, before_and_after
 from replays.explaining.tracer import Note, RecordingTracer
-from replays.history.steps import retake
+from replays.history.steps import copy, retake
 from replays.wording import YES, sentence
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def explain_decision(engine: Engine, step: RecordedStep, seq: int) -> Decision |
     event = next((event for event in step.events if event.seq == seq), None)
     if not isinstance(event, v.PreemptionDecided | v.QuotaPreemptionDecided):
         return None
-    before = engine.state
+    before = _before(engine, step, seq)
     ask_id = event.ask if isinstance(event, v.PreemptionDecided) else ""
     ask = before.asks.get(ask_id)
     shares = [] if admits_by_quota(before.configuration) else _shares(before, event, ask)
@@ -98,11 +97,8 @@ def explain_decision(engine: Engine, step: RecordedStep, seq: int) -> Decision |
     engine.tracer = tracer
     again = retake(engine, step)
     engine.tracer = None
-    shares = [_in_force(one, engine.state) for one in shares]
     victims = [victim.id for victim in event.victims]
     notes = tracer.about(ask_id) if ask_id else tracer.notes
-    # An ask that came with the step that decided for it is known only from then on.
-    ask = ask or engine.state.asks.get(ask_id)
     fair: list[FairShare] = []
     if admits_by_quota(engine.state.configuration):
         preempts = tracer.of(ask_id, "preempt") or {}
@@ -139,11 +135,13 @@ def explain_decision(engine: Engine, step: RecordedStep, seq: int) -> Decision |
     )
 
 
-def _in_force(share: Shares, state: State) -> Shares:
-    """Return a share with the guarantee that was in force when it was decided: the step may have changed it before."""
-    queue = state.queues.get(share.queue, state.root)
-    guaranteed = queue.guaranteed.get(state.types.index[share.resource])
-    return replace(share, guaranteed=guaranteed)
+def _before(engine: Engine, step: RecordedStep, seq: int) -> State:
+    """Return the state right before an event: what the same step did before it was in force."""
+    found = copy(engine)
+    for event in step.events:
+        if event.seq < seq:
+            found.apply(event, step.time)
+    return found.state
 
 
 def _with_unreached(notes: list[Note]) -> list[Note]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from replays.history.expressions import THINGS
+from replays.history.known import must_have_been
 from replays.history.moments import END, Moment
 from replays.history.rows import Rows
 from replays.history.views import VIEWS, View
@@ -43,8 +45,14 @@ class AtAnswer(Struct, frozen=True, kw_only=True):
 
 
 async def at(history: History, question: AtQuestion) -> AtAnswer:
-    """Rebuild the state at a moment and return what is there."""
+    """Rebuild the state at a moment and return what is there.
+
+    Raises:
+        NeverThere: The log never held a queue of this name.
+    """
     state = (await history.at(question.moment)).state
+    if question.queue is not None and question.queue not in THINGS["queue"](state):
+        await must_have_been(history, [("queue", question.queue)])
     below = None if question.queue is None else f"{question.queue}."
     rows = [
         row

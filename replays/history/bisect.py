@@ -16,7 +16,8 @@ from events.vocabulary import AnyEvent
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
 from replays.history.around import around
-from replays.history.expressions import parse
+from replays.history.expressions import parse, subjects
+from replays.history.known import must_have_been
 from replays.history.moments import START, Moment
 from replays.history.rows import Rows
 
@@ -76,9 +77,13 @@ async def bisect(
 
     Raises:
         ExpressionInvalid: It cannot be read.
+        NeverThere: It holds nowhere, and names what the log never held.
     """
     predicate = parse(question.expression)
-    return BisectAnswer(first=await first(history, predicate, question.start, progress))
+    found = await first(history, predicate, question.start, progress)
+    if found is None:
+        await must_have_been(history, subjects(question.expression))
+    return BisectAnswer(first=found)
 
 
 async def first(

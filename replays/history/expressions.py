@@ -47,7 +47,7 @@ _COUNTS: dict[str, Callable[[State], int]] = {
     "timers": lambda state: len(state.timers.armed),
     "preemptions": lambda state: len(state.preemptions),
 }
-_THINGS: dict[str, Callable[[State], Mapping[str, object]]] = {
+THINGS: dict[str, Callable[[State], Mapping[str, object]]] = {
     "queue": lambda state: (
         {**state.queues, state.root.path: state.root} if state.configuration is not None else {}
     ),
@@ -57,6 +57,7 @@ _THINGS: dict[str, Callable[[State], Mapping[str, object]]] = {
     "allocation": lambda state: state.allocations,
     "timer": lambda state: state.timers.armed,
 }
+"""What an expression may name, by kind: how to find all of a kind in a state, by name."""
 _THERE = {"ask": "waits", "allocation": "runs"}
 _STATES: dict[tuple[str, str], Callable[[State, str], bool]] = {
     ("ask", "failed"): lambda state, name: name in state.asks and bool(state.asks[name].failed),
@@ -93,6 +94,13 @@ def parse(text: str) -> Predicate:
     return _any(words)
 
 
+def subjects(text: str) -> list[tuple[str, str]]:
+    """Return what an expression that can be read names, each as kind and name."""
+    parts = [part for whole in _split(text.split(), "or") for part in _split(whole, "and")]
+    plain = [[word for word in part if word != "not"] for part in parts]
+    return [(part[0], part[1]) for part in plain if part[0] in THINGS]
+
+
 def _any(words: list[str]) -> Predicate:
     parts = [_all(part) for part in _split(words, "or")]
     if len(parts) == 1:
@@ -126,7 +134,7 @@ def _one(words: list[str]) -> Predicate:
             return _event(name)
         case [name, sign, number] if name in _COUNTS:
             return _compared(_COUNTS[name], sign, _number(number))
-        case [kind, name, word] if kind in _THINGS:
+        case [kind, name, word] if kind in THINGS:
             return _thing(kind, name, word)
         case ["queue" | "node" as kind, name, left, sign, right]:
             return _compared(_amount(kind, name, left), sign, _right(kind, name, left, right))
@@ -145,7 +153,7 @@ def _event(name: str) -> Predicate:
 
 def _thing(kind: str, name: str, word: str) -> Predicate:
     """Return whether something is there, is gone, or is in some state."""
-    things, there = _THINGS[kind], _THERE.get(kind, "exists")
+    things, there = THINGS[kind], _THERE.get(kind, "exists")
     if word == there:
         return lambda state, _: name in things(state)
     if word == "gone":

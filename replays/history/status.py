@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from events.chain import ChainReader
 from events.errors import AccessDenied
 from events.vocabulary import (
     QuotaPreemptionCancelled,
     QuotaPreemptionDecided,
+    QuotaPreemptionScheduled,
     QuotaPreemptionUnhelpful,
 )
 from evsched.core.engine import Engine
+from evsched.core.kueue.model import quota_in
+from evsched.core.quota.targets import over
 from evsched.core.suspension import in_force
 from evsched.core.tallies import uncounted
 from replays.history.rebuild import apply_step
@@ -22,9 +26,20 @@ from replays.history.rows import ByResource, QueueRow
 from replays.history.views import queues
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from events.chain import RecordedStep
     from events.streams.protocols import Heartbeat
+    from evsched.core.state import State
     from replays.history.rebuild import History
+
+
+_ACTIONS: dict[type, Literal["scheduled", "cancelled", "decided", "unhelpful"]] = {
+    QuotaPreemptionScheduled: "scheduled",
+    QuotaPreemptionCancelled: "cancelled",
+    QuotaPreemptionDecided: "decided",
+    QuotaPreemptionUnhelpful: "unhelpful",
+}
 
 
 class StatusQuestion(Struct, frozen=True, kw_only=True):
@@ -87,15 +102,27 @@ class SuspendedStatus(Struct, frozen=True, kw_only=True):
     place: str
 
 
-class Unhelpful(Struct, frozen=True, kw_only=True):
-    """A quota enforcement that preempted nobody, and after which none of its queue did."""
+class QuotaAction(Struct, frozen=True, kw_only=True):
+    """The last thing that quota enforcement did about a queue.
+
+    Attributes:
+        action: ``scheduled``: it will be enforced at ``due``; ``cancelled``; ``decided``: victims
+            are being evicted; ``unhelpful``: it preempted nobody.
+        seq, time: Of that event.
+        due: When it will be enforced; None: it was, or will not be.
+        target: What had to go; unmet: what of it had no lawful victim.
+        above: (YuniKorn) What the queue uses above its maximum now, once those leaving are gone.
+    """
 
     queue: str
+    action: Literal["scheduled", "cancelled", "decided", "unhelpful"]
     time: int
     seq: int
-    reason: str
-    target: ByResource
-    unmet: ByResource
+    due: int | None = None
+    reason: str = ""
+    target: ByResource = {}
+    unmet: ByResource = {}
+    above: ByResource = {}
 
 
 class StatusAnswer(Struct, frozen=True, kw_only=True):
@@ -137,40 +164,51 @@ class StatusAnswer(Struct, frozen=True, kw_only=True):
     queues: list[QueueStatus]
     timers: list[TimerStatus]
     suspended: list[SuspendedStatus]
-    unhelpful: list[Unhelpful]
+    quota_actions: list[QuotaAction]
 
 
 async def status(history: History, question: StatusQuestion) -> StatusAnswer:
     """Rebuild the state from the whole log: the last enforcement of each queue may lie far back."""
     engine, reader = Engine(), ChainReader()
-    unhelpful: dict[str, Unhelpful] = {}
+    last: dict[str, QuotaAction] = {}
     with uncounted(engine.state):
         async for step in history.steps(reader):
             apply_step(engine, step)
-            _note(unhelpful, step)
+            _note(last, step)
     beat = None
     with suppress(AccessDenied):  # a right of its own, which an auditor need not have
         beat = await history.log.last_heartbeat()
-    return _answer(engine, reader, beat, question.inbox_end, list(unhelpful.values()))
+    return _answer(engine, reader, beat, question.inbox_end, last)
 
 
-def _note(unhelpful: dict[str, Unhelpful], step: RecordedStep) -> None:
-    """Keep the enforcement of each queue that preempted nobody, as long as it is the last one."""
+def _note(last: dict[str, QuotaAction], step: RecordedStep) -> None:
+    """Keep the last thing that quota enforcement did about each queue."""
     for event in step.events:
-        if not isinstance(
-            event, QuotaPreemptionUnhelpful | QuotaPreemptionDecided | QuotaPreemptionCancelled
-        ):
-            continue
-        unhelpful.pop(event.queue, None)
-        if type(event) is QuotaPreemptionUnhelpful:
-            unhelpful[event.queue] = Unhelpful(
-                queue=event.queue,
+        action = _ACTIONS.get(type(event))
+        if action is not None:
+            # All four types name their queue; what only some of them have is empty elsewhere.
+            last[event.queue] = QuotaAction(  # type: ignore[union-attr]
+                queue=event.queue,  # type: ignore[union-attr]
+                action=action,
                 time=step.time,
                 seq=event.seq,
-                reason=event.reason,
-                target=event.target,
-                unmet=event.unmet,
+                due=getattr(event, "at", None),
+                reason=getattr(event, "reason", ""),
+                target=getattr(event, "target", {}),
+                unmet=getattr(event, "unmet", {}),
             )
+
+
+def _actions(state: State, last: Mapping[str, QuotaAction]) -> list[QuotaAction]:
+    """Return the last actions with what is above each maximum now, those that concern nothing left out."""
+    found = []
+    for path, action in last.items():
+        queue = state.queues.get(path, state.root)
+        by_maximum = queue.path == path and quota_in(queue) is None
+        above = state.types.named(over(queue, queue.maximum).items()) if by_maximum else {}
+        if action.action == "scheduled" or action.target or above:
+            found.append(replace(action, above=above))
+    return found
 
 
 def _answer(
@@ -178,7 +216,7 @@ def _answer(
     reader: ChainReader,
     beat: Heartbeat | None,
     inbox_end: int | None,
-    unhelpful: list[Unhelpful],
+    last: Mapping[str, QuotaAction],
 ) -> StatusAnswer:
     state, head = engine.state, reader.head
     own = beat if beat is not None and beat.term == head.term else None
@@ -213,7 +251,7 @@ def _answer(
             SuspendedStatus(kind=one.kind, subject=one.subject, since=one.since, place=one.place)
             for one in in_force(state)
         ],
-        unhelpful=unhelpful,
+        quota_actions=_actions(state, last),
     )
 
 

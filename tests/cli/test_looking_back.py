@@ -131,6 +131,21 @@ def test_bisect_finds_the_first_event_and_shows_what_was_around_it(log, forged, 
     assert run(["bisect", "digest", "--log", log]) == 2
 
 
+NEVER = {
+    "a queue of at": (["at", "end", "asks", "--queue", "root.wbe"], "queue root.wbe"),
+    "a node of bisect": (["bisect", "node", "n99", "gone"], "node n99"),
+    "an amount of bisect": (["bisect", "queue root.wbe usage.vcore > 1"], "queue root.wbe"),
+}
+
+
+@pytest.mark.parametrize("case", NEVER)
+def test_a_name_that_never_was_is_refused(log, case, capsys):
+    """A slip of the pen would pass for an empty answer; exit 1 with the name."""
+    command, name = NEVER[case]
+    assert run([*command, "--log", log]) == 1
+    assert f"{name}: never was in this log" in capsys.readouterr().err
+
+
 def test_everything_works_on_kafka_too(
     kafka_bootstrap, kafka_topic_name, tmp_path, monkeypatch, capsys
 ):

@@ -17,7 +17,7 @@ from replays.explaining.mentions import mentions
 from replays.explaining.plan import plan_ask
 from replays.history.steps import copy, retake
 from replays.history.views import apps, asks
-from replays.wording import SENTENCES
+from replays.wording import CAUSES, SENTENCES, YES
 from tests.core.histories import START, settle
 
 ROOT = Path(__file__).parents[2]
@@ -372,3 +372,54 @@ def test_every_code_that_a_policy_notes_has_a_sentence():
     assert len(used) >= 8
     missing = {code: name for code, name in used.items() if code not in SENTENCES}
     assert not missing
+
+
+def test_every_code_stands_on_the_page_of_the_laws():
+    """Whoever finds a code in an answer finds there what it means."""
+    page = (ROOT / "docs" / "laws.md").read_text(encoding="utf-8")
+    kueue_outcomes = {"admit", "preempt", "no-fit", "no-victims", "never-fits", "flavor", "fits"}
+    enforcement = {"chosen", "guarantee", "type", "running", "max", "borrowing-limit"}
+    passed = {"not-reached", "not-needed", "node-free"}
+    known = set(SENTENCES) - YES - kueue_outcomes - enforcement - passed
+    assert [code for code in sorted(known | set(CAUSES)) if f"`{code}`" not in page] == []
+
+
+def test_each_half_of_law_4_and_the_queue_of_law_5_are_named():
+    """Which guarantee rules an eviction out is said of the queue that has it, not of the leaf."""
+
+    def noted(guaranteed):
+        dev = QueueSpec(name="dev", parent=True, guaranteed={"vcore": 4000}, queues=(queue("x"),))
+        cluster = Cluster(queue("prod", guaranteed=guaranteed), dev, capacity=6000)
+        for name, leaf in (("x1", "dev.x"), ("x2", "dev.x"), ("p1", "prod"), ("p2", "prod")):
+            cluster.ask(name, f"root.{leaf}")
+        cluster.step(40_000)
+        return {one.subject: one for one in explain_ask(cluster.engine, "p2").passed_over}
+
+    assert noted(2000)["root.prod"].code == "law4-not-below"
+    assert noted(None)["root.prod"].code == "law4-no-guarantee"
+    found = noted(4000)
+    said = "queue root.dev is not above its guarantee (law 5)"
+    assert found["x1"].sentence == found["root.dev"].sentence == said
+
+
+def test_a_decision_shows_what_was_used_right_before_it():
+    """What the same step bound before it decided counts, as it did for the laws."""
+    cluster = Cluster(queue("prod", guaranteed=4000), queue("test"), capacity=6000)
+    for name in ("t1", "t2", "t3"):
+        cluster.ask(name, "root.test")
+    old = {"created": cluster.time - 60_000, "resources": {"vcore": 2000}}
+    released = v.AllocationReleased(allocation="t1")
+    asks = [
+        v.AskSubmitted(ask=name, application="p", queue="root.prod", **old) for name in ("p1", "p2")
+    ]
+    events = cluster.step(60_000, released, *asks)
+    assert [one.ask for one in events if isinstance(one, v.AllocationBound)] == ["p1"]
+    (decided,) = [one for one in events if isinstance(one, v.PreemptionDecided)]
+    engine = Engine()
+    for step in cluster.steps[:-1]:
+        for event in step.events:
+            engine.apply(event, step.time)
+    found = explain_decision(engine, cluster.steps[-1], decided.seq)
+    shares = {one.queue: (one.before, one.after) for one in found.shares}
+    assert shares["root.prod"] == (2000, 4000)
+    assert shares["root.test"] == (4000, 2000)

@@ -49,8 +49,9 @@ async def asked(history):
 async def test_an_enforcement_that_helped_nobody_is_told_with_what_remains():
     """Both allocations are bound to their node, so that 2 vcore too many go on to run."""
     found = await asked(IN_VAIN)
-    (one,) = found.unhelpful
-    assert (one.queue, one.target, one.unmet) == ("root.test", {"vcore": 2000}, {"vcore": 2000})
+    (one,) = found.quota_actions
+    assert (one.queue, one.action) == ("root.test", "unhelpful")
+    assert one.target == one.unmet == one.above == {"vcore": 2000}
     (queue,) = (one for one in found.queues if one.queue == "root.test")
     assert (queue.used, queue.max) == ({"vcore": 4000}, {"vcore": 2000})
 
@@ -58,6 +59,21 @@ async def test_an_enforcement_that_helped_nobody_is_told_with_what_remains():
 async def test_an_older_enforcement_in_vain_is_no_longer_told():
     """The last one of the queue found a victim: what was said of the one before is over."""
     found = await asked(HELPED)
-    assert found.unhelpful == []
+    (one,) = found.quota_actions
+    assert (one.action, one.target, one.unmet) == ("decided", {"vcore": 2000}, {})
+    assert one.above == {}
     (queue,) = (one for one in found.queues if one.queue == "root.test")
     assert queue.preempting == {"vcore": 2000}
+
+
+async def test_a_first_configuration_leaves_no_enforcement_to_tell_of():
+    """Nothing is above its maximum, so an enforcement that found nothing to do is not shown."""
+    assert (await asked([(20_000, [], False)])).quota_actions == []
+
+
+async def test_what_is_used_above_a_maximum_is_shown_until_it_is_gone():
+    """The timer of the lowered maximum still runs, and says when it fires."""
+    found = await asked(IN_VAIN[:2])
+    (one,) = found.quota_actions
+    assert (one.action, one.above) == ("scheduled", {"vcore": 2000})
+    assert one.due > one.time

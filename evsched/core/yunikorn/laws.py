@@ -174,6 +174,12 @@ def law5_above_guarantee(queue: Queue) -> bool:
     )
 
 
+def law5_queue(asker: Asker, leaf: Queue) -> Queue:
+    """Return the queue that law 5 protects a leaf by: the lowest that is not above its guarantee."""
+    path = below(leaf, leaf.common_ancestor(asker.leaf))
+    return next(queue for queue in path if not law5_above_guarantee(queue))
+
+
 NOBODY = -(2**62)
 ANYBODY = 2**62
 

@@ -1,6 +1,6 @@
 """Why candidates were passed over, for `explain`: what the search rules out all at once, said one by one.
 
-The codes are those of the laws (``law2`` … ``law7``) and of the rules beside them: ``own-leaf``,
+The codes are those of the laws (``law2`` … ``law7``; of law 4 each half has its own) and of the rules beside them: ``own-leaf``,
 ``disabled``, ``required-node``, ``leaving``, ``no-shared-type`` for allocations; ``unschedulable``,
 ``node-short``, ``node-free`` for nodes; ``max`` for a queue on the asker's path whose maximum is in
 the way. ``eligible`` marks an allocation that could be a victim, ``node-candidate`` a node on which
@@ -38,11 +38,15 @@ def note(state: State, ask: Ask, tracer: Tracer) -> None:
     if guarantor is None or not laws.law4_below_guarantee(asker):
         path = asker.leaf.path if guarantor is None else guarantor.path
         guaranteed = {} if guarantor is None else state.types.named(guarantor.guaranteed.items())
-        tracer.note(path, "law4", ask=ask.id, guaranteed=guaranteed)
+        half = "law4-no-guarantee" if guarantor is None else "law4-not-below"
+        tracer.note(path, half, ask=ask.id, guaranteed=guaranteed)
         return
     for leaf in state.root.leaves():
         found = laws.leaf_objection(asker, leaf)
-        if found is not None:
+        if found == "law5":
+            at = laws.law5_queue(asker, leaf).path
+            tracer.note(at, found, ask=ask.id, at=at)
+        elif found is not None:
             tracer.note(leaf.path, found, ask=ask.id)
     for name in sorted(state.nodes):
         _note_node(state, asker, ask, state.nodes[name], tracer)
@@ -68,6 +72,8 @@ def _note_node(state: State, asker: Asker, ask: Ask, node: Node, tracer: Tracer)
             else laws.objection(state, asker, allocation)
         )
         facts = {"node": node.name, "queue": allocation.queue, "priority": allocation.priority}
+        if found == "law5":
+            facts["at"] = laws.law5_queue(asker, state.queues[allocation.queue]).path
         tracer.note(allocation.id, found or "eligible", ask=ask.id, **facts)
         if found is None:
             for index, amount in shapes[allocation.shape].pairs:
