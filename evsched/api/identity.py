@@ -8,7 +8,7 @@ listed. The first one that is there counts, and when that is not good the reques
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +23,9 @@ from evsched.api.problems import ApiProblem, what_failed
 
 PEER = "evsched.peer"
 """Where the certificate of a client lies in the scope of a request (`evsched.api.serving`)."""
+
+VIEWER = Principal(subject="viewer")
+"""Whoever comes from where anybody may look."""
 
 CHALLENGE = {"www-authenticate": "Bearer"}
 _HASH = 64
@@ -82,6 +85,7 @@ class AccessSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Attributes:
         tokens: File of static tokens, a line each: SHA-256 in hexadecimal, subject, groups with
             commas between. Relative to the settings.
+        viewers: Addresses or networks from which anybody may look at everything, and propose nothing.
         audit: Who sees all of the log.
         admin: Who may propose anything; whoever `adminacl` of the root queue lists may, too.
     """
@@ -90,6 +94,7 @@ class AccessSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     oidc: OidcSettings | None = None
     proxy: ProxySettings | None = None
     tls: TlsSettings | None = None
+    viewers: tuple[str, ...] = ()
     audit: Named = Named()
     admin: Named = Named()
     rate: RateSettings = RateSettings()
@@ -112,6 +117,8 @@ class Identities:
         self._oidc = OidcTokens(oidc) if oidc is not None else None
         proxy = settings.proxy if settings is not None else None
         self._peers = [_network(one) for one in proxy.peers] if proxy is not None else []
+        viewers = settings.viewers if settings is not None else ()
+        self._viewers = [_network(one) for one in viewers]
 
     @property
     def open(self) -> bool:
@@ -131,6 +138,8 @@ class Identities:
         forwarded = self._forwarded(scope, headers)
         if forwarded is not None:
             return forwarded
+        if _from(scope, self._viewers):
+            return VIEWER
         raise ApiProblem(
             "unauthenticated", "nothing shows who asks", place_of_header("authorization"),
             headers=CHALLENGE,
@@ -154,14 +163,7 @@ class Identities:
 
     def _forwarded(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Principal | None:
         proxy = self.settings.proxy if self.settings is not None else None
-        client = scope.get("client")
-        if proxy is None or client is None:
-            return None
-        try:
-            address = ip_address(client[0])
-        except ValueError:
-            return None
-        if not any(address in network for network in self._peers):
+        if proxy is None or not _from(scope, self._peers):
             return None
         subject = headers.get(proxy.user.lower(), "").strip()
         groups = headers.get(proxy.groups.lower(), "")
@@ -172,6 +174,16 @@ class Identities:
             if subject
             else None
         )
+
+
+def _from(scope: Mapping[str, Any], networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Tell whether a request comes from one of these networks; one without an address comes from none."""
+    client = scope.get("client")
+    try:
+        address = ip_address(client[0]) if client is not None else None
+    except ValueError:
+        return False
+    return address is not None and any(address in network for network in networks)
 
 
 def read_settings(path: Path) -> Identities:
@@ -190,9 +202,9 @@ def read_settings(path: Path) -> Identities:
     except (msgspec.ValidationError, ValueError) as error:
         raise SettingsInvalid(f"{path}: {what_failed(error)}") from error
     clients = settings.tls is not None and settings.tls.clients is not None
-    if not (tokens or settings.oidc or settings.proxy or clients):
+    if not (tokens or settings.oidc or settings.proxy or clients or settings.viewers):
         raise SettingsInvalid(
-            f"{path}: nobody could ask, expected tokens, oidc, proxy or tls.clients"
+            f"{path}: nobody could ask, expected tokens, oidc, proxy, tls.clients or viewers"
         )
     return found
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from events import vocabulary as v
 from evsched.api.calls import Principal
-from evsched.api.identity import AccessSettings
+from evsched.api.identity import VIEWER, AccessSettings
 from evsched.core.state import State
 from evsched.core.yunikorn.access import listed, may_submit
 
@@ -31,12 +31,18 @@ class Rights:
     @property
     def audit(self) -> bool:
         """Whether everything is seen."""
-        return self._settings is None or self._settings.audit.has(self._who) or self.admin
+        if self._who is VIEWER or self._settings is None:
+            return True
+        return self._settings.audit.has(self._who) or self.admin
 
     @property
     def admin(self) -> bool:
         """Whether anything may be proposed."""
-        if self._settings is None or self._settings.admin.has(self._who):
+        if self._settings is None:
+            return True
+        if self._who is VIEWER:
+            return False
+        if self._settings.admin.has(self._who):
             return True
         acl = self._now.root.admin_acl if self._now.configuration is not None else ""
         return bool(acl) and listed(acl, self._who.subject, self._who.groups)
@@ -77,6 +83,8 @@ class Rights:
         """
         if self.admin:
             return ""
+        if self._who is VIEWER:
+            return "whoever does not show who asks may look, and propose nothing"
         if not isinstance(proposed, _OWN):
             return f"{type(proposed).__name__}: is proposed by administrators alone"
         user = getattr(proposed, "user", None)

@@ -41,6 +41,10 @@ class CommandError(Exception):
         super().__init__(message)
 
 
+class PortTaken(CommandError):
+    """Nothing can listen at a place, as something else does."""
+
+
 def refused(faults: Iterable[object]) -> CommandError:
     """Return what is said of a file with several faults, at least one: each in a line of its own."""
     first, *more = map(str, faults)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +23,9 @@ from events.vocabulary import (
     NodeRegistered,
 )
 from evsched.agents.emulated.agent import Agent
-from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say
+from evsched.cli.answers import DONE, NO, CommandError, PortTaken, emit, paper, say
 from evsched.cli.demo_leader import LeaderAnswer
+from evsched.cli.logs import Where
 from evsched.cli.options import Json
 from evsched.config import from_mapping
 from evsched.core.engine import Engine
@@ -38,8 +40,15 @@ CORES = 10
 STEP_LIMIT = 10_000
 
 
+PAGE = "127.0.0.1:8080"
+"""Where the page of the story is served; any other port where this one is taken."""
+
+
 async def demo(
-    *, keep: Annotated[Path | None, Parameter(name="--keep")] = None, json: Json = False
+    *,
+    keep: Annotated[Path | None, Parameter(name="--keep")] = None,
+    serve: bool | None = None,
+    json: Json = False,
 ) -> int:
     """Tell the story of two tenants in a few seconds, on a virtual clock and the embedded log.
 
@@ -56,6 +65,8 @@ async def demo(
 
     Args:
         keep: Keep the log in this new file, to look around in it.
+        serve: Serve the story to a browser at the end, until Ctrl-C; by default where this is a
+            terminal, and `evsched[web]` is installed.
         json: One document at the end: the decisions and both digests.
     """
     if keep is not None and keep.exists():
@@ -69,7 +80,28 @@ async def demo(
                 await story.tell()
             finally:
                 await story.stop()
-            return _end(story, *await proven(streams), json=json)
+            code = _end(story, *await proven(streams), json=json)
+        if serve or (serve is None and not json and _is_watched()):
+            await _serve(path, Path(folder))
+        return code
+
+
+def _is_watched() -> bool:
+    """Tell whether somebody sits there who could open a page, and it could be served."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and find_spec("starlette") is not None
+
+
+async def _serve(path: Path, folder: Path) -> None:
+    """Serve the log of the story until Ctrl-C, with what belongs to it in a folder."""
+    from evsched.cli.serve import serve  # noqa: PLC0415 - needs the extra, and the story does not
+
+    where = Where(log=str(path))
+    model, snapshots = folder / "model.db", folder / "snapshots"
+    say("the story is in a browser, too; Ctrl-C ends it")
+    try:
+        await serve(where=where, listen=PAGE, db=model, snapshots=snapshots)
+    except PortTaken:
+        await serve(where=where, listen="127.0.0.1:0", db=model, snapshots=snapshots)
 
 
 class Story:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from errno import EADDRINUSE
 from hashlib import sha256
 from importlib.metadata import version
 from ipaddress import ip_address
@@ -13,7 +14,7 @@ from cyclopts import Parameter
 from events.streams import open_log, open_streams
 from events.streams.export import SUFFIXES
 from events.streams.private_files import plain_name
-from evsched.cli.answers import MISUSE, CommandError, say
+from evsched.cli.answers import MISUSE, CommandError, PortTaken, say
 from evsched.cli.interrupts import heeding
 from evsched.cli.logs import HERE, Where, data_directory, log_of
 from evsched.cli.past import SnapshotFolder, snapshot_store
@@ -89,7 +90,8 @@ async def serve(  # noqa: PLR0913 - the options of a command
     try:
         server = HttpServer(served, place)
     except OSError as error:
-        raise CommandError(f"--listen {listen}: {error.strerror or error}") from error
+        kind = PortTaken if error.errno == EADDRINUSE else CommandError
+        raise kind(f"--listen {listen}: {error.strerror or error}") from error
     with heeding(server.stop):
         await server.run(lambda: say(f"http://{server.listen.shown}/ serves {where.url}"))
 

@@ -223,6 +223,20 @@ async def test_what_depends_on_rights_is_asked_for_again(tmp_path):
         assert (await client.get("/v1/at/20/asks", headers=again)).status_code == 304
 
 
+async def test_viewers_look_at_everything_and_propose_nothing(tmp_path):
+    """Where a network is listed, whoever comes from it need not show who asks; and may change nothing."""
+    viewers = Identities(AccessSettings(viewers=("127.0.0.0/8",)))
+    async with serving_steps(steps(), tmp_path, viewers) as client:
+        for name, (address, body, _) in ROUTES.items():
+            if name in ("job", "cancel"):
+                continue
+            operation = next(one for one in OPERATIONS if one.name == name)
+            headers = {"content-type": operation.body_types[0]} if body is not None else {}
+            found = await client.request(operation.method, address, content=body, headers=headers)
+            changes = name in ("propose", "plan", "configurationApply")
+            assert (found.status_code == 403) is changes, (name, found.text)
+
+
 async def test_the_log_says_who_asked(tmp_path):
     """The actor is whose token it is, whatever the body says."""
     url = f"sqlite://{tmp_path / 'log.db'}"
