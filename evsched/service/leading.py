@@ -36,6 +36,7 @@ from evsched.core.faults import StepFailed
 from evsched.core.rules import FIRST
 from evsched.service.companions import Companions, judged, nobody
 from evsched.service.containment import Contained, Containment, Remedy, Uncontained, unwritable
+from evsched.service.ending import ended
 from evsched.service.environment import Clock, RecordTime
 from evsched.service.process_identity import own_name
 from evsched.service.rebuilding import Replica, Snapshots
@@ -148,9 +149,8 @@ class LeaderTerm:
             await beats
             await self._give_beat(resigned=True)
         finally:
-            beats.cancel()
-            with suppress(asyncio.CancelledError, StreamError):
-                await beats
+            with suppress(StreamError):
+                await ended(beats)
 
     async def turn(self) -> bool:
         """Take one step, or wait for a reason to (at most `Pace.idle`); return whether there was none.

@@ -36,6 +36,7 @@ from evsched.core.faults import place_of
 from evsched.core.rules import RULES
 from evsched.service.companions import Companions, nobody
 from evsched.service.containment import Contained, Containment, Uncontained, in_short
+from evsched.service.ending import ended
 from evsched.service.environment import Clock, environment
 from evsched.service.evidence import keep
 from evsched.service.leading import LeaderTerm, Pace
@@ -313,9 +314,7 @@ class Member:
                 if follower.done():
                     await follower
         finally:
-            follower.cancel()
-            with suppress(asyncio.CancelledError):
-                await follower
+            await ended(follower)
         return warm
 
     async def _should_lead(self, warm: Replica) -> bool:

@@ -15,7 +15,7 @@ import asyncio
 import gc
 import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from pathlib import Path
 
 import structlog
@@ -30,6 +30,7 @@ from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
 from evsched.core.tallies import uncounted
+from evsched.service.ending import ended
 from evsched.snapshots.disk import Disk
 from evsched.snapshots.store import Header, SnapshotStore
 from evsched.snapshots.subjects import SubjectIndex
@@ -169,9 +170,7 @@ class Snapshots:
     async def close(self) -> None:
         """Wait until no snapshot is being written; the index of subjects goes on another time."""
         if self._indexing is not None:
-            self._indexing.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._indexing
+            await ended(self._indexing)
         if self._writing is not None:
             await self._writing
 

@@ -108,7 +108,7 @@ class Machine:
     def kill(self, *, power: bool = False) -> None:
         """End the process where it is; a loss of power also costs what the disk had not made safe."""
         self.dead = self.host.frozen = True
-        self._gone.append((self.host, self.line, self.task, self.member))
+        self._gone.append((self.host, self.line, self.task))
         if power:
             self.disk.lose_power()
 
@@ -139,10 +139,8 @@ class Machine:
 
     async def bury(self) -> None:
         """Clean up after the processes that were killed; nothing that they do arrives anywhere."""
-        for host, line, task, member in self._gone:
+        for host, line, task in self._gone:
             line.cut = True
-            # A member may take a cancellation for that of its own follower, and go on.
-            member.stop()
             task.cancel()
             host.thaw()
             with suppress(asyncio.CancelledError):
