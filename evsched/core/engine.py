@@ -91,6 +91,14 @@ class Engine:
         dues = [due for due in (timer.due if timer is not None else None, cycle) if due is not None]
         return min(dues) if dues else None
 
+    def look_ahead(self) -> bool:
+        """Do a little of what the next decision will need, between steps; tell whether more is left to do.
+
+        It changes neither the state nor any decision: whether it is called shows in the time alone
+        that a later step takes.
+        """
+        return self.family is not None and self.family.look_ahead(self.state)
+
     def begin(self, time: int) -> Step:
         """Begin a step at this time, for whoever emits its events."""
         return Step(self.state, time, apply, self.tracer)

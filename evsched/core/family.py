@@ -98,3 +98,9 @@ class Family(Protocol):
 
     def allocate(self, step: Step) -> None:
         """Give free resources to those who wait, in the order of the policies."""
+
+    def look_ahead(self, state: State) -> bool:
+        """Do a little of what the next decision will need of the index; tell whether more is left to do.
+
+        It may change nothing but the index, and so no decision.
+        """

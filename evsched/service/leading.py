@@ -122,6 +122,7 @@ class LeaderTerm:
         self._batch = pace.batch
         self._backlog_end = 0
         self._fresh = True
+        self._ahead = False
         self._confirmed = clock.elapsed()
         self._kept_at = -pace.lease
 
@@ -196,6 +197,7 @@ class LeaderTerm:
         due = self._warm.engine.next_due()
         if not proposals and not self._fresh and (due is None or due > now):
             await self._look_around()
+            self._ahead = self._warm.engine.look_ahead()
             return True
         self._fresh = (self._fresh or hold) and not decide
         await self._step(now, proposals, inbox_next, decide=decide)
@@ -308,7 +310,7 @@ class LeaderTerm:
 
     def _wait(self) -> float:
         """Return how long to wait for proposals, seconds."""
-        if self._fresh:
+        if self._fresh or self._ahead:
             return 0.0
         due = self._warm.engine.next_due()
         idle = self._pace.idle

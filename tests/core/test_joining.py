@@ -6,7 +6,7 @@ from random import Random
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from events import vocabulary as v
@@ -14,6 +14,7 @@ from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from evsched.core.rules import RULES
 from evsched.core.workloads import Ask
+from evsched.core.yunikorn import preemption, victim_pages
 from evsched.core.yunikorn import victims as victims_module
 from evsched.core.yunikorn.columns import NodeColumns, columns_of
 from evsched.core.yunikorn.cost import named
@@ -25,7 +26,7 @@ START = 1_767_225_600_000
 COST = named("default", RULES[1])
 
 
-def cluster() -> Engine:
+def cluster(*, preempts: bool = False) -> Engine:
     """Return an engine with two leaves, the first of which has a guarantee, and no nodes."""
     engine = Engine()
     leaves = (
@@ -33,7 +34,7 @@ def cluster() -> Engine:
         QueueSpec(name="b"),
     )
     root = QueueSpec(name="root", parent=True, submit_acl="*", queues=leaves)
-    spec = YunikornSpec(root=root, preemption_enabled=False)
+    spec = YunikornSpec(root=root, preemption_enabled=preempts)
     engine.step(START, [v.Proposal(input=v.ConfigurationApplied(configuration=spec))])
     return engine
 
@@ -123,6 +124,9 @@ def check(draw: Random, engine: Engine) -> None:
         assert columns._scan(shape.pairs) == fresh._scan(shape.pairs) == fresh.place(shape)
     patched = victims_module.of(state, COST)
     built = VictimIndex(state, COST)
+    while draw.random() < 0.8 and built.read(draw.choice((1, 3, 100))):
+        pass
+    built.refresh()
     assert contents(patched) == contents(built)
     amounts = {"vcore": draw.randrange(1, 12), "memory": draw.randrange(1, 12)}
     ask = Ask(
@@ -133,3 +137,63 @@ def check(draw: Random, engine: Engine) -> None:
     state.index.victims = built
     assert find_plan(state, COST, ask) == found
     state.index.victims = patched
+
+
+@examples(30)
+@given(st.integers(0, 2**64))
+def test_reading_ahead_changes_no_decision(seed):
+    """Whether the index of victims is read in slices before the cycle, between steps or in it, the events are the same."""
+    draw = Random(seed)
+    ahead, plain = cluster(preempts=True), cluster(preempts=True)
+    time, decided = START, 0
+    for number in range(40):
+        time += draw.choice((0, 1000, 31_000))
+        proposals = [v.Proposal(input=change(draw, plain, number * 10 + one)) for one in range(4)]
+        if draw.random() < 0.4:
+            resources = {"vcore": draw.randrange(1, 9), "memory": draw.randrange(1, 9)}
+            asked = v.AskSubmitted(
+                ask=f"t{number}", application="x", queue="root.a", resources=resources, created=time
+            )
+            proposals.append(v.Proposal(input=asked))
+        with patch.object(preemption, "SLICE", 1):
+            found = ahead.step(time, proposals)
+            while draw.random() < 0.5 and ahead.look_ahead():
+                pass
+        assert plain.step(time, proposals) == found
+        decided += any(isinstance(event, v.PreemptionDecided) for event in found)
+    assert ahead.next_due() == plain.next_due()
+    event(f"{min(decided, 3)} steps or more with preemptions")
+
+
+def test_what_was_read_ahead_is_not_read_again():
+    """A cluster is read in slices while an ask waits for its turn; until then a step reads no more than one."""
+    engine = cluster(preempts=True)
+    inputs = [v.NodeRegistered(node=f"n{one:02}", capacity={"vcore": 1}) for one in range(10)]
+    inputs += [
+        v.AllocationRestored(
+            allocation=f"r{one}", application="app", queue="root.b", node=f"n{one:02}",
+            resources={"vcore": 1},
+        )
+        for one in range(10)
+    ]  # fmt: skip
+    asked = v.AskSubmitted(
+        ask="t", application="x", queue="root.a", resources={"vcore": 1}, created=START
+    )
+    read: list[int] = []
+    slices = victim_pages.read
+
+    def counted(state, cost, names, number):
+        read.append(len(names))
+        return slices(state, cost, names, number)
+
+    with patch.object(preemption, "SLICE", 3), patch.object(victim_pages, "read", counted):
+        engine.step(START, [v.Proposal(input=one) for one in inputs], decide=False)
+        engine.step(START, [v.Proposal(input=asked)])
+        assert read == [3]
+        assert engine.look_ahead()
+        assert engine.look_ahead()
+        assert not engine.look_ahead()
+        assert not engine.look_ahead()
+        events = engine.step(START + 31_000)
+    assert read == [3, 3, 3, 1]
+    assert any(isinstance(event, v.PreemptionDecided) for event in events)

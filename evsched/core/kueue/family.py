@@ -140,6 +140,10 @@ class KueueFamily:
     def allocate(self, step: Step) -> None:
         """Admission is the matter of cycles."""
 
+    def look_ahead(self, state: State) -> bool:  # noqa: ARG002 - the protocol's
+        """Return False: the index of cohorts follows the events, and nothing of it is left to be read."""
+        return False
+
 
 def _namespace_problem(state: State, proposed: v.AskSubmitted) -> Rejection | None:
     """Return why a ClusterQueue does not take an ask in, by its ``namespaceSelector``."""

@@ -22,7 +22,8 @@ from evsched.core.yunikorn import victims as index_module
 from evsched.core.yunikorn.eligible import LEVELS, Eligible, LeafBounds, Similar, eligible_of
 from evsched.core.yunikorn.laws import Asker
 from evsched.core.yunikorn.maxima import first_exceeded, shortages
-from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex
+from evsched.core.yunikorn.victim_pages import Bools, Longs
+from evsched.core.yunikorn.victims import VictimIndex
 
 OPTED_OUT = 2
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex
+    from evsched.core.yunikorn.victim_pages import Bools, Longs
+    from evsched.core.yunikorn.victims import VictimIndex
 
 LEVELS = (0, 1, 3)
 """Largest flags (2 opted out, plus 1 originator) of the victims allowed: none asked to be spared, originators too, everybody."""

@@ -164,3 +164,8 @@ class YunikornFamily:
         """
         nomination.review(step)
         pauses.allocate(step)
+        self.look_ahead(step.state)
+
+    def look_ahead(self, state: State) -> bool:
+        """Read a slice of the index of victims."""
+        return preemption.look_ahead(state)

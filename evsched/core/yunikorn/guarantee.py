@@ -28,7 +28,8 @@ from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.eligible import LEVELS, Eligible, Similar
 from evsched.core.yunikorn.laws import Asker
 from evsched.core.yunikorn.search import Candidate, SearchResult, cheapest
-from evsched.core.yunikorn.victims import Bools, Longs, VictimIndex
+from evsched.core.yunikorn.victim_pages import Bools, Longs
+from evsched.core.yunikorn.victims import VictimIndex
 
 HOPELESS = frozenset({"no-victims", "node-short", "law2"})
 """Codes of failures that an ask for more of the same would share."""

@@ -21,11 +21,16 @@ from evsched.core.state import State
 from evsched.core.step import Step
 from evsched.core.workloads import Allocation, Ask
 from evsched.core.yunikorn import guarantee, limits, nomination, passed_over, required_node
+from evsched.core.yunikorn import victims as index_module
 from evsched.core.yunikorn.cost import Cost, named
 from evsched.core.yunikorn.eligible import Eligible, Similar
 from evsched.core.yunikorn.guarantee import GOING, HOPELESS, Failure, Plan
+from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.laws import above_its_guarantee
 from evsched.core.yunikorn.turns import AskKind, EqualAsks, PreemptionQueue
+
+SLICE = 256
+"""So many nodes are read at a time."""
 
 
 def cycle(step: Step) -> None:
@@ -35,6 +40,22 @@ def cycle(step: Step) -> None:
     assert isinstance(spec, YunikornSpec)
     tried, again = _Cycle(step, spec).run()
     step.emit(v.CycleStarted, cause=state.seq, kind="preemption", tried=tried, again=again)
+
+
+def look_ahead(state: State) -> bool:
+    """Read a slice of the index of victims when a preemption cycle is to come; tell whether more is left.
+
+    So that no step has to read all of it. Clusters of no more nodes than a slice are read when the
+    cycle comes.
+    """
+    spec = state.configuration
+    assert isinstance(spec, YunikornSpec)
+    return (
+        spec.preemption_enabled
+        and len(state.nodes) > SLICE
+        and index_of(state).agenda.next_cycle(spec.pace.interval_ms) is not None
+        and index_module.prepare(state, named(spec.cost, state.rules), SLICE)
+    )
 
 
 def may_have_turn(state: State) -> Iterator[Ask]:

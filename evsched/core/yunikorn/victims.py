@@ -3,8 +3,8 @@
 The allocations of a node lie together in its *page*, cheapest victim first, so that what can be
 said of a node is a sum or a maximum over its page. Allocations that can never be victims (their
 eviction was requested already, or they have a required node) are left out. A page whose node
-changed is written again before the next decision; when most of them changed, everything is built
-from the state.
+changed is written again before the next decision; when most of them changed, everything is read
+again (`evsched.core.yunikorn.victim_pages`).
 
 A node that joins gets a page at the end, where there is spare room, or one that another node left;
 a node whose allocations no longer fit into its page moves to a larger one. So pages follow the order
@@ -25,21 +25,18 @@ from numpy.typing import NDArray
 from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.workloads import Allocation, Node
+from evsched.core.yunikorn import victim_pages
 from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.name_ranks import NameRanks
+from evsched.core.yunikorn.victim_pages import SPARE, Bools, Longs, Pages, flags_of, is_candidate
 
 if TYPE_CHECKING:
     from evsched.core.yunikorn.eligible import Eligible, Similar
 
-Longs = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 NO_LEAF = 0
 """The leaf of a place that holds nobody."""
-
-SPARE = 2
-"""Free places at the end of every page, so that a new allocation seldom moves it."""
 
 TAIL_SHARE = 8
 """One in so many places is kept free behind all pages, for new ones and those that need more room."""
@@ -73,7 +70,7 @@ class VictimIndex:
     """
 
     def __init__(self, state: State, cost: Cost) -> None:
-        """Build it from the state."""
+        """Begin it; `read` goes on, and `refresh` completes it."""
         self._state = state
         self.cost = cost
         self._dirty: dict[str, None] = {}
@@ -98,8 +95,11 @@ class VictimIndex:
         self._usual_room: int
         self._free_pages: list[int]
         self._largest_first: dict[int, Longs]
-        self._cheapest_first: Longs | None
-        self._build()
+        self._cheapest_first: Longs
+        self._unread: list[str]
+        self._slices: list[Pages]
+        self._finished = False
+        self._begin()
 
     # ----------------------------------------------------------------------- what the reducer tells
 
@@ -127,8 +127,9 @@ class VictimIndex:
     def refresh(self) -> None:
         """Catch up with what changed; the columns are those of the state afterwards."""
         if len(self._dirty) * REBUILD_SHARE > len(self.names) + REBUILD_SHARE:
-            self._build()
-            return
+            self._begin()
+        if not self._finished:
+            self._finish()
         if len(self.written) > len(self.names) + FEWEST_SPARE:
             self.written.clear()
             self.eligible.clear()
@@ -138,7 +139,8 @@ class VictimIndex:
                 self._leave_page(page, name)
                 page = None
             if node is not None and page is None and not self._take_page(node):
-                self._build()
+                self._begin()
+                self._finish()
                 return
         self._dirty.clear()
 
@@ -185,85 +187,50 @@ class VictimIndex:
             self.leaves.append(leaf)
         return number
 
-    def _build(self) -> None:
-        state = self._state
+    def _begin(self) -> None:
+        """Begin to read all nodes again."""
         self._dirty.clear()
         self.leaves = [""]
-        self.written = []
-        self.eligible = {}
         self._leaf_number = {}
-        names = sorted(state.nodes)
-        self.names = [*names, None]
-        self._page_of = {name: page for page, name in enumerate(names)}
-        self._order = NameRanks(names)
-        self._free_pages = []
-        page_of = self._page_of
-        here = [
-            allocation
-            for allocation in state.allocations.values()
-            if not allocation.eviction_requested
-            and allocation.required_node is None
-            and allocation.node in page_of
-        ]
-        pages = np.fromiter((page_of[allocation.node] for allocation in here), np.int64, len(here))  # type: ignore[index]
-        flags = np.fromiter((_flags(allocation) for allocation in here), np.int8, len(here))
-        parts = [np.fromiter(map(part.of, here), np.int64, len(here)) for part in self.cost.parts]
-        newest = np.fromiter((-allocation.seq for allocation in here), np.int64, len(here))
-        order = np.lexsort((newest, *reversed(parts), pages * 4 + flags))
-        counts = np.bincount(pages, minlength=len(self.names))
-        room = counts + SPARE
-        self._usual_room = int(room.max())
-        room[-1] = max(int(room.sum()) // TAIL_SHARE, FEWEST_SPARE)
-        self.starts = np.cumsum(room) - room
-        self._room = room
-        size = int(room.sum())
-        sorted_pages = pages[order]
-        # Place of each: the start of its page plus its rank in it.
-        first = np.cumsum(counts) - counts
-        places = self.starts[sorted_pages] + np.arange(len(here)) - first[sorted_pages]
-        self.page = np.repeat(np.arange(len(self.names)), room)
-        self.leaf = np.zeros(size, np.int32)
-        self.leaf[places] = np.fromiter(
-            (self._number(allocation.queue) for allocation in here), np.int32, len(here)
-        )[order]
-        self.priority = np.zeros(size, np.int64)
-        self.priority[places] = np.fromiter(
-            (allocation.priority for allocation in here), np.int64, len(here)
-        )[order]
-        self.flags = np.zeros(size, np.int8)
-        self.flags[places] = flags[order]
-        self.parts = [_spread(part[order], places, size) for part in parts]
-        shapes = np.fromiter((allocation.shape for allocation in here), np.int64, len(here))[order]
-        numbers, shapes = np.unique(shapes, return_inverse=True)
-        table = np.zeros((state.width, len(numbers)), np.int64)
-        for column, number in enumerate(numbers.tolist()):
-            for index, amount in state.types.shapes[number].pairs:
-                table[index, column] = amount
-        self.amounts = [_spread(table[index][shapes], places, size) for index in range(state.width)]
-        self.slots = [None] * size
-        for place, source in zip(places.tolist(), order.tolist(), strict=True):
-            self.slots[place] = here[source]
-        self._largest_first = {}
-        self._cheapest_first = None
-        self._build_nodes()
+        self._unread = sorted(self._state.nodes)
+        self._page_of = {name: page for page, name in enumerate(self._unread)}
+        self._order = NameRanks(self._unread)
+        self.names = [*self._unread, None]
+        self._slices = []
+        self._finished = False
 
-    def _build_nodes(self) -> None:
-        state = self._state
-        nodes = [state.nodes[name] for name in self._page_of]
-        self.schedulable = np.array([*(node.schedulable for node in nodes), False], np.bool_)
-        room = [node.room_after(state.types.shapes) for node in nodes]
-        room.append([0] * state.width)
-        table = np.array(room, np.int64).reshape(len(room), state.width)
-        self.space = [np.ascontiguousarray(table[:, index]) for index in range(state.width)]
+    def read(self, nodes: int) -> bool:
+        """Read so many nodes of those that are still to be read; tell whether some are left."""
+        if self._unread:
+            names, self._unread = self._unread[:nodes], self._unread[nodes:]
+            self._slices.append(victim_pages.read(self._state, self.cost, names, self._number))
+        return bool(self._unread)
+
+    def _finish(self) -> None:
+        """Read what is left and put all slices one behind the other, and spare room behind them."""
+        if self._unread or not self._slices:
+            self._slices.append(
+                victim_pages.read(self._state, self.cost, self._unread, self._number)
+            )
+            self._unread = []
+        used = sum(len(one.slots) for one in self._slices)
+        tail = victim_pages.empty(self._slices[0], max(used // TAIL_SHARE, FEWEST_SPARE))
+        pages = victim_pages.joined([*self._slices, tail])
+        self._slices, self._finished = [], True
+        self._room = pages.room
+        self._usual_room = int(pages.room[:-1].max(initial=SPARE))
+        self.starts = np.cumsum(pages.room) - pages.room
+        self.page = np.repeat(np.arange(len(pages.room)), pages.room)
+        self.schedulable, self.space = pages.schedulable, pages.space
+        self.leaf, self.priority, self.flags = pages.leaf, pages.priority, pages.flags
+        self.amounts, self.parts, self.slots = pages.amounts, pages.parts, pages.slots
+        self._largest_first = dict(enumerate(pages.largest_first))
+        self._cheapest_first = pages.cheapest_first
+        self.written, self.eligible, self._free_pages = [], {}, []
 
     def _write_page(self, page: int, node: Node) -> bool:
         """Write one page again; False when its allocations no longer fit into it."""
-        possible = (
-            one
-            for one in node.allocations.values()
-            if not one.eviction_requested and one.required_node is None
-        )
-        here = sorted(possible, key=self.cost.candidate_key)
+        here = sorted(filter(is_candidate, node.allocations.values()), key=self.cost.candidate_key)
         if len(here) > int(self._room[page]):
             return False
         self._fill(page, here)
@@ -282,7 +249,7 @@ class VictimIndex:
         self.slots[start:stop] = [*here, *[None] * (room - len(here))]
         self.leaf[start:end] = [self._number(allocation.queue) for allocation in here]
         self.priority[start:end] = [allocation.priority for allocation in here]
-        self.flags[start:end] = [_flags(allocation) for allocation in here]
+        self.flags[start:end] = [flags_of(allocation) for allocation in here]
         for part, column in zip(self.cost.parts, self.parts, strict=True):
             column[start:end] = [part.of(allocation) for allocation in here]
         for column in self.amounts:
@@ -292,10 +259,9 @@ class VictimIndex:
                 self.amounts[index][place] = amount
         for index, places in self._largest_first.items():
             places[start:stop] = start + np.argsort(-self.amounts[index][start:stop], kind="stable")
-        if self._cheapest_first is not None:
-            self._cheapest_first[start:stop] = start + np.lexsort(
-                [part[start:stop] for part in reversed(self.parts)]
-            )
+        self._cheapest_first[start:stop] = start + np.lexsort(
+            [part[start:stop] for part in reversed(self.parts)]
+        )
 
     def largest_first(self, index: int) -> Longs:
         """Return all places, page by page, those with most of a type first."""
@@ -306,8 +272,6 @@ class VictimIndex:
 
     def cheapest_first(self) -> Longs:
         """Return all places, page by page, the cheapest first by the components of the cost, whoever asked to be spared."""
-        if self._cheapest_first is None:
-            self._cheapest_first = np.lexsort((*reversed(self.parts), self.page))
         return self._cheapest_first
 
     # -------------------------------------------------------------------------------------- by page
@@ -354,14 +318,13 @@ class VictimIndex:
         ]
 
 
-def _flags(allocation: Allocation) -> int:
-    return 2 * (not allocation.allow_preemption) + allocation.originator
-
-
-def _spread(values: Longs, places: Longs, size: int) -> Longs:
-    column = np.zeros(size, np.int64)
-    column[places] = values
-    return column
+def prepare(state: State, cost: Cost, nodes: int) -> bool:
+    """Read a slice of the index of a state before it is needed; tell whether more is left to be read."""
+    known = index_of(state)
+    index = known.victims
+    if not isinstance(index, VictimIndex) or index.cost is not cost:
+        index = known.victims = VictimIndex(state, cost)
+    return index.read(nodes)
 
 
 def of(state: State, cost: Cost) -> VictimIndex:
@@ -370,7 +333,6 @@ def of(state: State, cost: Cost) -> VictimIndex:
     index = known.victims
     if not isinstance(index, VictimIndex) or index.cost is not cost:
         index = known.victims = VictimIndex(state, cost)
-        return index
     index.refresh()
     return index
 

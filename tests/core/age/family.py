@@ -137,6 +137,10 @@ class AgeFamily:
         """The family arms no timers."""
         raise AssertionError(timer)
 
+    def look_ahead(self, state):
+        """There is no index, so nothing is left to be done."""
+        return False
+
     def allocate(self, step):
         """Bind the first ask that fits, until none does; one in flight fits on its node alone."""
         state = step.state
