@@ -17,6 +17,7 @@ from events.streams import open_streams
 from evsched.cli.answers import CRASHED, DONE, MISUSE, UNREACHABLE, CommandError
 from evsched.cli.interrupts import heeding
 from evsched.cli.logs import Reach, as_command_error, data_directory
+from evsched.cli.serving_beside import serving_beside
 from evsched.core.rules import NEWEST
 from evsched.service.assignment import assignment_for, partitions_of
 from evsched.service.environment import BoundedClock, SystemClock
@@ -47,6 +48,8 @@ async def run(  # noqa: PLR0913 - the options of a command
     log_format: Literal["console", "json"] = "console",
     verbose: Annotated[bool, Parameter(negative=())] = False,
     address: str = "",
+    listen: str | None = None,
+    access: Path | None = None,
     heartbeat: PaceSeconds = 0.5,
     lease: PaceSeconds = 2.5,
     checkpoint_every: Annotated[int, Parameter(group=_PACE)] = 100_000,
@@ -80,6 +83,9 @@ async def run(  # noqa: PLR0913 - the options of a command
             machines.
         verbose: Tell of every step.
         address: Where this process can be reached; `evsched status` shows it.
+        listen: Serve the API and the web page there, too, as `evsched serve` does, in a process of
+            its own beside this one.
+        access: Who may ask that server (docs/api.md).
         heartbeat: PaceSeconds between two signs of life of a leader.
         lease: PaceSeconds without one after which a leader counts as gone.
         checkpoint_every: Events between two digests of the state in the log, by which every reader
@@ -110,7 +116,8 @@ async def run(  # noqa: PLR0913 - the options of a command
             preparing = partial(_prepare, where, partitions, pace, folder, create=create_topics)
             service = await _patiently(preparing, stack, START_S if "," in where.url else 0.0)
             service.ready_file = ready_file
-            await _serve(service)
+            async with serving_beside(where, listen, access, log_format):
+                await _serve(service)
     except StreamError as error:
         raise as_command_error(error) from error
     return _code(service)

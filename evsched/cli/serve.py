@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from errno import EADDRINUSE
 from hashlib import sha256
 from importlib.metadata import version
@@ -42,6 +47,7 @@ async def serve(  # noqa: PLR0913 - the options of a command
     snapshots: SnapshotFolder = None,
     yunikorn_web: Path | None = None,
     log_format: Literal["console", "json"] = "console",
+    with_parent: Annotated[bool, Parameter(negative=(), show=False)] = False,
 ) -> None:
     """Serve the past and the present of a log over HTTP, and the web page, until Ctrl-C.
 
@@ -67,6 +73,7 @@ async def serve(  # noqa: PLR0913 - the options of a command
         yunikorn_web: Folder with the static files of YuniKorn's web interface, to be served at
             /yunikorn/; they are not part of evsched.
         log_format: How this process tells what it does, on the standard error.
+        with_parent: Stop when the standard input is closed: whoever started this is gone.
     """
     try:
         from evsched.api.serving import HttpServer  # noqa: PLC0415 - an extra
@@ -92,8 +99,28 @@ async def serve(  # noqa: PLR0913 - the options of a command
     except OSError as error:
         kind = PortTaken if error.errno == EADDRINUSE else CommandError
         raise kind(f"--listen {listen}: {error.strerror or error}") from error
-    with heeding(server.stop):
+    with heeding(server.stop), _until_closed(server.stop, wanted=with_parent):
         await server.run(lambda: say(f"http://{server.listen.shown}/ serves {where.url}"))
+
+
+@contextmanager
+def _until_closed(stop: Callable[[], object], *, wanted: bool) -> Iterator[None]:
+    """Call something when the standard input is closed, where that is wanted."""
+    if not wanted:
+        yield
+        return
+    loop, pipe = asyncio.get_running_loop(), sys.stdin.fileno()
+
+    def heard() -> None:
+        if not os.read(pipe, 1024):
+            loop.remove_reader(pipe)
+            stop()
+
+    loop.add_reader(pipe, heard)
+    try:
+        yield
+    finally:
+        loop.remove_reader(pipe)
 
 
 def _listen(text: str) -> Listen:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
+import time
 import urllib.request
 
 import pytest
@@ -90,3 +92,37 @@ def test_without_settings_it_serves_this_machine_alone(tmp_path, listen, capsys)
     """Any other place to listen at is refused, and so is one that cannot be read."""
     assert run(["serve", "--log", str(tmp_path / "log.db"), "--listen", listen]) == 2
     assert f"--listen {listen}" in capsys.readouterr().err
+
+
+@pytest.mark.serial
+def test_a_scheduler_serves_too_and_its_server_ends_with_it(tmp_path):
+    """`run --listen` leads and has a server beside it, which is gone when the scheduler is, killed or told."""
+    url = f"sqlite://{tmp_path / 'log.db'}"
+    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    leader = Running(tmp_path, "run", "--log", url, "--listen", "127.0.0.1:0", environment=data)
+    for end in (signal.SIGTERM, signal.SIGKILL):
+        before = leader.said().count(" serves ") if leader.errors.exists() else 0
+        leader.start()
+        try:
+            wait_until(lambda before=before: leader.said().count(" serves ") > before, 30, leader)
+            address = re.findall(r"(http://\S+/) serves", leader.said())[-1]
+            wait_until(lambda address=address: reaches(f"{address}readyz"), 30, leader)
+            leader.wait_ready()
+            leader.signal(end)
+            assert leader.wait() == (0 if end == signal.SIGTERM else -signal.SIGKILL)
+            for _ in range(1000):
+                if not reaches(f"{address}livez"):
+                    break
+                time.sleep(0.01)
+            assert not reaches(f"{address}livez")
+        finally:
+            leader.kill()
+
+
+def reaches(address):
+    """Tell whether something answers there."""
+    try:
+        with urllib.request.urlopen(address) as found:
+            return found.status == 200
+    except OSError:
+        return False
