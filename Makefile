@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch bench recordings fuzz twins simulate rolling brokers audit release lock vendor clean distclean
+.PHONY: help setup demo test lint format types arch bench recordings fuzz twins simulate rolling brokers audit release lock vendor pictures clean distclean
 
 # The first interpreter on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -113,6 +113,9 @@ lock: $(LOCKER) ## Pin all dependencies with hashes: requirements.lock and requi
 
 vendor: $(READY) ## Fetch the JavaScript of the page anew from npm, with hashes and licences
 	$(BIN)/python -m scripts.vendor
+
+pictures: $(READY) ## Take the pictures of the page anew, over the log of the demo (docs/pictures)
+	$(BIN)/python -m scripts.pictures
 
 clean: ## Remove what runs leave behind, .venv too; the fetched Kafka stays
 	rm -rf .venv build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache *.egg-info

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -86,3 +87,10 @@ def visit(browser):
     yield opened
     for one in visits:
         one.end()
+
+
+@pytest.fixture
+def thread():
+    """Return a function that calls another one in a thread of its own: that of the test runs the event loop of the browser."""
+    with ThreadPoolExecutor(1) as pool:
+        yield lambda function, *arguments: pool.submit(function, *arguments).result()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -39,12 +38,10 @@ def test_every_view_shows_the_demo_without_a_fault(demo, visit, name):
     assert one.inaccessible() == []
 
 
-def state_of(log, seq, view, capsys):
+def state_of(log, seq, view, capsys, thread):
     """Return the rows that `evsched at --json` prints."""
     command = ["at", str(seq), view, "--json", "--log", f"sqlite:///{log}"]
-    # In a thread of its own: that of the test runs the event loop of the browser.
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(run, command).result() == 0
+    assert thread(run, command) == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -60,7 +57,7 @@ def shown(row):
             amount(row["maximum"]), str(row["pending_asks"])]  # fmt: skip
 
 
-def test_dragging_the_time_bar_shows_what_at_shows(demo, demo_log, visit, capsys):
+def test_dragging_the_time_bar_shows_what_at_shows(demo, demo_log, visit, capsys, thread):
     """Over the whole log, by mouse: at every place the table has the figures of `evsched at --json`."""
     one = visit(f"{demo}?at=0")
     slider = one.page.get_by_role("slider")
@@ -75,7 +72,7 @@ def test_dragging_the_time_bar_shows_what_at_shows(demo, demo_log, visit, capsys
         if seq in seen:
             continue
         seen.append(seq)
-        rows = state_of(demo_log, seq, "queues", capsys)
+        rows = state_of(demo_log, seq, "queues", capsys, thread)
         if any(
             row["usage"] or row["pending"] or row["guaranteed"] or row["maximum"] for row in rows
         ):

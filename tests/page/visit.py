@@ -68,9 +68,10 @@ class Visit:
         ]
 
     def end(self) -> None:
-        """Close the tab; fail on what went wrong."""
+        """Close the tab; fail on what went wrong. A server that stops must stop after that."""
         self._context.close()
-        assert not self.wrong, "\n".join(self.wrong)
+        wrong, self.wrong = self.wrong, []
+        assert not wrong, "\n".join(wrong)
 
     def _heard(self, message) -> None:
         if message.type in {"error", "warning"} and not self.expected:

@@ -39,6 +39,8 @@ export default function Timeline() {
         events ${start + 1} to ${end}. ${scale === "events" ? "Idle stretches take no room." : ""}</p>
       <${Density} answer=${answer} scale=${scale} />
       ${answer.lanes.map((lane) => html`<${Lane} key=${lane.queue} lane=${lane} answer=${answer} resource=${resource} scale=${scale} />`)}
+      <p class="legend" aria-hidden="true"><i class="used"></i>used <i class="pending"></i>waiting
+        <i class="due"></i>guaranteed <i class="limit"></i>max</p>
       ${answer.cut && html`<p class="dim">There are more queues or marks than are drawn: pick a queue, or look closer.</p>`}
       <${Idle} edges=${answer.edges} /><${Marks} marks=${answer.marks} />`}
   </section>`;
