@@ -34,7 +34,7 @@ GROWING = {
     "preemptions": 11,
     "victims": 14,
     "quota_actions": 10,
-    "rejected": 9,
+    "rejected": 10,
     "failures": 6,
 }
 """Tables that only grow, with their number of columns."""
@@ -65,7 +65,8 @@ class ReadModelRows:
         """Begin with a state whose rows are in the tables already (or an empty one)."""
         self.state = state
         self.configurations = Temporal(
-            "configurations", ("format", "configuration", "document", "proposal")
+            "configurations",
+            ("format", "configuration", "document", "proposal", "source", "actor", "message"),
         )
         self.queues = Temporal(
             "queues", ("queue", "parent", "leaf", "dynamic", "draining", "guaranteed", "maximum")
@@ -175,8 +176,9 @@ class ReadModelRows:
             self.configurations.end(event.seq, time, key)
         kind = configuration["format"]
         self.configurations.put(
-            event.seq, time, kind, text(event.configuration), event.document, event.proposal
-        )
+            event.seq, time, kind, text(event.configuration), event.document, event.proposal,
+            event.source, event.actor, event.message,
+        )  # fmt: skip
         self._all_queues(event.seq, time)
 
     def _all_queues(self, seq: int, time: int) -> None:
@@ -435,7 +437,7 @@ class ReadModelRows:
         kind = type(event.input).__name__ if event.input is not None else ""
         self._growing["rejected"].append((
             event.seq, time, event.code, event.reason, event.proposal, event.source, event.position, kind,
-            text(event.input) if event.input is not None else event.raw,
+            text(event.input) if event.input is not None else event.raw, event.actor,
         ))  # fmt: skip
 
     def _failed(self, event: v.PreemptionFailed, time: int) -> None:

@@ -182,16 +182,22 @@ WHERE q.from_seq <= :seq AND q.to_seq > :seq AND (:queue IS NULL OR q.queue = :q
 ORDER BY q.queue LIMIT :limit;
 
 -- name: config_history(from_seq, to_seq, limit)
--- Which configurations were in force.
+-- Which configurations were in force, who applied each and why, and what it changed.
 -- version: 1 for the first
 -- from_time: since when
 -- to_time: until when
 -- format: yunikorn or kueue
+-- actor: the person or account that applied it, as far as the program said
+-- source: the program that applied it
+-- message: why, in the words of who applied it
+-- difference: what it changed, as of `evsched config diff`; empty for the first
 -- proposal: the id of the proposal that brought it
 -- seq: of the event
-SELECT version, from_time, to_time, format, proposal, seq
+SELECT version, from_time, to_time, format, actor, source, message, difference, proposal, seq
 FROM (
-    SELECT row_number() OVER (ORDER BY from_seq) AS version, from_time, to_time, to_seq, format, proposal, from_seq AS seq
+    SELECT row_number() OVER (ORDER BY from_seq) AS version, from_time, to_time, to_seq, format, proposal, from_seq AS seq,
+           actor, source, message,
+           json_array(lag(configuration) OVER (ORDER BY from_seq), configuration) AS difference
     FROM configurations
 )
 WHERE to_seq > :from_seq AND seq < :to_seq ORDER BY seq LIMIT :limit;
@@ -300,8 +306,9 @@ ORDER BY seq LIMIT :limit;
 -- type: of the proposal, empty when it could not be read
 -- reason: the sentence its producer should read
 -- proposal: its id
--- source: who proposed
+-- source: the program that proposed
+-- actor: the person or account behind it, as far as the program said
 -- position: in the inbox
 -- seq: of the event
-SELECT time, code, type, reason, proposal, source, position, seq
+SELECT time, code, type, reason, proposal, source, actor, position, seq
 FROM rejected WHERE seq >= :from_seq AND seq < :to_seq ORDER BY seq LIMIT :limit;

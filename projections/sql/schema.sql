@@ -22,7 +22,8 @@ CREATE TABLE frames (
 );
 CREATE TABLE configurations (
     id INTEGER PRIMARY KEY, from_seq INTEGER NOT NULL, from_time INTEGER NOT NULL, to_seq INTEGER NOT NULL, to_time INTEGER NOT NULL,
-    format TEXT NOT NULL, configuration TEXT NOT NULL, document TEXT NOT NULL, proposal TEXT NOT NULL
+    format TEXT NOT NULL, configuration TEXT NOT NULL, document TEXT NOT NULL, proposal TEXT NOT NULL,
+    source TEXT NOT NULL, actor TEXT NOT NULL, message TEXT NOT NULL
 );
 CREATE TABLE queues (
     id INTEGER PRIMARY KEY, from_seq INTEGER NOT NULL, from_time INTEGER NOT NULL, to_seq INTEGER NOT NULL, to_time INTEGER NOT NULL,
@@ -77,7 +78,7 @@ CREATE TABLE quota_actions (
 );
 CREATE TABLE rejected (
     seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, proposal TEXT NOT NULL,
-    source TEXT NOT NULL, position INTEGER NOT NULL, type TEXT NOT NULL, input TEXT NOT NULL
+    source TEXT NOT NULL, position INTEGER NOT NULL, type TEXT NOT NULL, input TEXT NOT NULL, actor TEXT NOT NULL
 );
 CREATE TABLE waits (
     bucket INTEGER NOT NULL, queue TEXT NOT NULL, outcome TEXT NOT NULL, asks INTEGER NOT NULL, waited_ms INTEGER NOT NULL,

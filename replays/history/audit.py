@@ -11,13 +11,19 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from events.configuration import Configuration
+from evsched.config.difference import describe
 from projections import audit as ready
 from projections.read_model import SCHEMA_VERSION, RebuildNeeded, place_of
 from replays.history.moments import END, START, Moment
 
 LIMIT = ready.DEFAULT_LIMIT
+
+DIFFERENCE = "difference"
+"""The column whose values come from the read model as two configurations, and leave as words."""
 
 
 class AuditQuestion(Struct, frozen=True, kw_only=True):
@@ -129,10 +135,11 @@ def audit(path: Path, question: AuditQuestion) -> AuditAnswer:
         if question.queue is not None and not ready.has_queue(connection, question.queue):
             raise AuditRefused("no-queue", "queue")
         found = ready.ask_connected(connection, question.name, scope)
+    columns = found.question.columns
     return AuditAnswer(
         sentence=found.question.sentence,
-        columns=found.question.columns,
-        rows=found.rows,
+        columns=columns,
+        rows=_compared(found.rows, list(columns)),
         cut=found.cut,
     )
 
@@ -157,3 +164,20 @@ def _last(connection: sqlite3.Connection, moment: Moment) -> int | None:
     if moment.is_end or moment.seq is not None:
         return moment.seq
     return ready.last_before(connection, _time(connection, moment) + 1)
+
+
+def _compared(rows: list[tuple[Any, ...]], columns: list[str]) -> list[tuple[Any, ...]]:
+    """Return rows in which a pair of configurations has become what the second one changed."""
+    if DIFFERENCE not in columns:
+        return rows
+    place = columns.index(DIFFERENCE)
+    return [(*row[:place], _difference(row[place]), *row[place + 1 :]) for row in rows]
+
+
+def _difference(pair: str) -> str:
+    """Return what one configuration changes of another, given as JSON texts; empty for the first."""
+    before, after = msgspec.json.decode(pair, type=tuple[str | None, str])
+    if before is None:
+        return ""
+    old, new = (msgspec.json.decode(one, type=Configuration) for one in (before, after))
+    return "; ".join(describe(old, new).sentences())

@@ -15,6 +15,8 @@ from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from projections import audit, rows
 from projections.read_model import ReadModel
+from replays.history.audit import AuditQuestion
+from replays.history.audit import audit as answered
 from tests.core.histories import START, configurations, histories, settle
 from tests.examples import examples
 from tests.replays.logs import taken
@@ -183,3 +185,28 @@ def test_what_is_added_up_by_buckets_is_what_the_rows_say(
             assert sorted(
                 audit.ask_connected(connection, "preemptions-by-reason", scope).rows
             ) == sorted(naive)
+
+
+def test_the_history_of_configurations_says_who_why_and_what(tmp_path):
+    """The first one changed nothing, the second one what `config diff` says of the two."""
+    engine = Engine()
+
+    def applied(maximum, **more):
+        leaf = QueueSpec(name="a", maximum={"vcore": maximum})
+        spec = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(leaf,)))
+        return v.ConfigurationApplied(configuration=spec, **more)
+
+    first = v.Proposal(input=applied(4000, actor="ann", message="to begin with"), source="/ci")
+    steps = [(START, engine.step(START, [first]))]
+    lost = v.Proposal(input=v.NodeRemoved(node="n", actor="eve"), source="/agents/7")
+    steps.append((START + 1, engine.step(START + 1, [v.Proposal(input=applied(8000)), lost])))
+    path = written(tmp_path / "model.db", steps)
+    found = answered(path, AuditQuestion(name="config-history"))
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+    assert [(one["actor"], one["source"], one["message"], one["difference"]) for one in rows] == [
+        ("ann", "/ci", "to begin with", ""),
+        ("", "", "", "queue root.a: resources.max.vcore 4 → 8"),
+    ]
+    found = answered(path, AuditQuestion(name="rejected-inputs"))
+    (row,) = (dict(zip(found.columns, row, strict=True)) for row in found.rows)
+    assert (row["source"], row["actor"]) == ("/agents/7", "eve")
