@@ -110,12 +110,17 @@ def lives_of(
     return Lives(lives, said)
 
 
-def ended_since(connection: sqlite3.Connection, seq: int, since: int) -> list[Life]:
-    """Return the applications that completed after a time (milliseconds), the latest first, `MOST` at most."""
+def ended_since(
+    connection: sqlite3.Connection, seq: int, since: int, application: str | None = None
+) -> list[Life]:
+    """Return the applications that completed after a time (milliseconds), the latest first, `MOST` at most.
+
+    With an ``application`` those of this id alone.
+    """
     wanted = [
         (name, began, last, {"queue": queue, "user": user, "submitted": created, "ended": ended})
         for name, queue, user, created, ended, last, began in _queries.ended(
-            connection, seq=seq, since=since, most=MOST
+            connection, seq=seq, since=since, most=MOST, application=application
         )
     ]
     return _lives(connection, seq, wanted)
@@ -139,6 +144,14 @@ def rejected_since(connection: sqlite3.Connection, seq: int, since: int) -> list
             )
         )
     return found
+
+
+def over_since(connection: sqlite3.Connection, seq: int, since: int) -> tuple[int, int]:
+    """Return how many applications completed after a time (milliseconds), and how many were refused."""
+    return (
+        int(_queries.ended_number(connection, seq=seq, since=since)),
+        int(_queries.rejected_number(connection, seq=seq, since=since)),
+    )
 
 
 class Subject(Struct, frozen=True):

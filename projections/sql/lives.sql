@@ -10,11 +10,16 @@ GROUP BY 1, 2;
 
 -- name: used(seq, time, applications)
 SELECT one.value ->> 0, one.value ->> 1, a.node, a.resources, sum(min(a.to_time, :time) - a.from_time), min(a.from_time),
-    coalesce((
-        SELECT last.outcome = 'preempted' FROM allocations AS last
-        WHERE last.allocation = a.allocation AND last.from_seq >= a.from_seq AND last.to_seq <= :seq AND last.outcome <> ''
-        ORDER BY last.from_seq LIMIT 1
-    ), 0) AS preempted
+    CASE
+        WHEN a.to_seq > :seq THEN 0
+        WHEN a.outcome <> '' THEN a.outcome = 'preempted'
+        -- Its eviction was requested: another row of the same allocation followed, and has its end.
+        ELSE coalesce((
+            SELECT last.outcome = 'preempted' FROM allocations AS last
+            WHERE last.allocation = a.allocation AND last.from_seq >= a.to_seq AND last.to_seq <= :seq AND last.outcome <> ''
+            ORDER BY last.from_seq LIMIT 1
+        ), 0)
+    END AS preempted
 FROM json_each(:applications) AS one
 JOIN allocations AS a ON a.application = one.value ->> 0 AND a.from_seq BETWEEN one.value ->> 1 AND one.value ->> 2
 GROUP BY 1, 2, 3, 4, 7;
@@ -23,7 +28,7 @@ GROUP BY 1, 2, 3, 4, 7;
 SELECT ask, reason, time, seq FROM failures WHERE ask IN (SELECT value FROM json_each(:asks)) AND seq <= :seq ORDER BY seq;
 
 -- A row that another one of the same application follows at once is no end: the application became older.
--- name: ended(seq, since, most)
+-- name: ended(seq, since, most, application)
 SELECT a.application, a.queue, a.user, a.created, a.to_time, a.to_seq,
     (
         SELECT max(b.from_seq) FROM applications AS b
@@ -34,8 +39,17 @@ SELECT a.application, a.queue, a.user, a.created, a.to_time, a.to_seq,
 FROM applications AS a
 WHERE a.to_seq <= :seq AND a.to_time > :since AND NOT EXISTS (
     SELECT 1 FROM applications AS n WHERE n.application = a.application AND n.from_seq = a.to_seq
-)
+) AND a.application = coalesce(:application, a.application)
 ORDER BY a.to_seq DESC, a.application LIMIT :most;
+
+-- name: ended_number(seq, since)$
+SELECT count(*) FROM applications AS a
+WHERE a.to_seq <= :seq AND a.to_time > :since AND NOT EXISTS (
+    SELECT 1 FROM applications AS n WHERE n.application = a.application AND n.from_seq = a.to_seq
+);
+
+-- name: rejected_number(seq, since)$
+SELECT count(*) FROM rejected WHERE seq <= :seq AND time > :since AND type = 'ApplicationSubmitted';
 
 -- name: rejected(seq, since, most)
 SELECT time, reason, input FROM rejected

@@ -87,13 +87,15 @@ class YunikornView:
     def partitions(self) -> list[answers.PartitionInfo]:
         """Return ``partitions``."""
         found: dict[str, int] = {}
-        known = self._lives(self.state.applications.values())
-        for one in self.state.applications.values():
+        there = self.state.applications.values()
+        # Of one that runs the past does not matter.
+        known = self._lives((one for one in there if not one.allocations), said=False)
+        for one in there:
             name = applications.state_of(one, known.of(one.id))
             found[name] = found.get(name, 0) + 1
-        for name, over in (("Completed", self._completed), ("Rejected", self._rejected)):
-            if over:
-                found[name] = len(over)
+        over = lives.over_since(self._tables, self.state.seq, self.state.time - KEPT_MS)
+        ended = zip(("Completed", "Rejected"), over, strict=True)
+        found |= {name: number for name, number in ended if number}
         since = lives.first_configured(self._tables)
         return cluster.partitions(self.state, self.spec, self._log_id, found, since)
 
@@ -175,9 +177,11 @@ class YunikornView:
         if found is not None:
             return self._active([found])[0]
         if path is None:
-            for life in (*self._completed, *self._rejected):
+            now = self.state
+            over = lives.ended_since(self._tables, now.seq, now.time - KEPT_MS, name)
+            for life in (*over, *self._rejected):
                 if life.application == name:
-                    return applications.ended(self.state, self.spec.partition, life)
+                    return applications.ended(now, self.spec.partition, life)
         message = "Application not found"
         raise NotThere(message)
 
@@ -256,13 +260,13 @@ class YunikornView:
     def _rejected(self) -> list[Life]:
         return lives.rejected_since(self._tables, self.state.seq, self.state.time - KEPT_MS)
 
-    def _lives(self, found: Iterable[Application]) -> Lives:
+    def _lives(self, found: Iterable[Application], *, said: bool = True) -> Lives:
         those = list(found)
         return lives.lives_of(
             self._tables,
             self.state.seq,
             [(one.id, one.seq) for one in those],
-            [name for one in those for name in one.asks],
+            [name for one in those for name in one.asks] if said else (),
         )
 
     def _active(
