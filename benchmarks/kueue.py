@@ -208,10 +208,14 @@ def search(engine: Engine) -> list[str]:
 def look(engine: Engine) -> int:
     """Look once at every queue that borrows, which no search can do without."""
     (ask,) = engine.state.asks.values()
-    top = quota_of(engine.state.queues[ask.queue]).top
-    return sum(
-        queue.usage.get(index, 0) for index, queues in top.borrowers.items() for queue in queues
-    )
+    levels, used = [quota_of(engine.state.queues[ask.queue]).top], 0
+    for level in levels:
+        for index, children in level.borrowers.items():
+            for child in children:
+                if child.spec is None and child not in levels:
+                    levels.append(child)
+                used += child.usage.get(index, 0)
+    return used
 
 
 def rows(

@@ -125,7 +125,7 @@ _SECOND = replace(
     nominates=True,
     claim_at_start=True,
     keeps_victims=True,
-    cycle_budget=8_000,
+    cycle_budget=3_000,
     skips_hopeless=True,
     folds_tags=True,
 )

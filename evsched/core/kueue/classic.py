@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from heapq import heapify, heappop, heapreplace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from evsched.core.kueue.messages import IN_CLUSTER_QUEUE, RECLAMATION, WHILE_BORROWING
@@ -92,8 +93,8 @@ def collect(trial: QuotaOverlay, wanted: PreemptionRequest) -> Sources:
     """Find the groups that hold at least one usable candidate.
 
     A group is the workloads of one queue that use the same types, so that it is in or out as a
-    whole. Only queues above their nominal quota are walked, which the tree keeps by type. What is
-    asked of a cohort is asked once for all the queues in it.
+    whole. Only queues above their nominal quota are walked, from each meeting point down, and
+    nothing below a cohort that is within its quota.
     """
     own = [
         group
@@ -107,23 +108,30 @@ def collect(trial: QuotaOverlay, wanted: PreemptionRequest) -> Sources:
     plain_helps = _plain_helps(trial, wanted, own)
     if not plain_helps and not any(advantage.values()):
         return sources
-    limit, contested = wanted.reclaim_limit, wanted.contested
-    meetings: dict[Quota, Quota | None] = {}
-    for queue in trial.borrowers(wanted.queue.top, contested):
-        parent = queue.parent
-        if queue is wanted.queue or parent is None:
-            continue
-        if parent in meetings:
-            meeting = meetings[parent]
-        else:
-            meeting = meetings[parent] = _meeting(trial, parent, advantage, contested)
-        if meeting is None or not (plain_helps or advantage[meeting]):
-            continue
-        kind = sources.advantaged if advantage[meeting] else sources.plain
-        for group in wanted.groups(trial, queue):
-            if _first(group.staying, limit) or _first(group.leaving, limit):
-                kind.append(Source(group, queue, meeting))
+    for meeting, branch in pairwise(wanted.queue.down):
+        if plain_helps or advantage[meeting]:
+            kind = sources.advantaged if advantage[meeting] else sources.plain
+            kind += _sources(trial, wanted, meeting, branch)
     return sources
+
+
+def _sources(
+    trial: QuotaOverlay, wanted: PreemptionRequest, meeting: Quota, branch: Quota
+) -> Iterator[Source]:
+    """Yield the groups below a meeting point, but for the branch of the ask; a cohort within its quota spares all in it."""
+    limit, contested = wanted.reclaim_limit, wanted.contested
+    levels = [meeting]
+    for level in levels:
+        for child in trial.borrowers(level, contested):
+            if child is branch:
+                continue
+            if child.spec is None:
+                if trial.above(child, contested):
+                    levels.append(child)
+                continue
+            for group in wanted.groups(trial, child):
+                if _first(group.staying, limit) or _first(group.leaving, limit):
+                    yield Source(group, child, meeting)
 
 
 def _plain_helps(trial: QuotaOverlay, wanted: PreemptionRequest, own: list[WorkloadGroup]) -> bool:
@@ -147,22 +155,6 @@ def _at_nominal(trial: QuotaOverlay, wanted: PreemptionRequest) -> bool:
     """Tell whether the ask's queue uses all of its nominal quota of something contested."""
     usage, nominal = trial.usage(wanted.queue), wanted.queue.nominal
     return any(usage.get(index, 0) >= nominal.get(index, 0) for index in wanted.contested)
-
-
-def _meeting(
-    trial: QuotaOverlay, cohort: Quota, advantage: dict[Quota, bool], contested: tuple[int, ...]
-) -> Quota | None:
-    """Return the lowest cohort above both queues; None where nothing below it may be taken.
-
-    That is when a cohort on the way is within its own quota: what is in it has only what belongs
-    to it.
-    """
-    node: Quota | None = cohort
-    while node is not None and node not in advantage:
-        if not trial.above(node, contested):
-            return None
-        node = node.parent
-    return node
 
 
 def _first(entries: list[Entry], limit: int | None) -> bool:

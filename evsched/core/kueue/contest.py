@@ -3,7 +3,8 @@
 On each level the best queue and the best cohort are compared; a cohort whose share is not smaller
 is entered. A queue drops out when it no longer borrows (the ask's own excepted) or has no candidate
 left, a cohort when it no longer borrows (those above the ask excepted) or nothing is left in it.
-Cohorts that hold no candidate at all would only be entered and dropped, so they are left out.
+A level is laid out when the contest first comes to it. A cohort beside the ask's path whose share is
+too small for any of its workloads to be preempted is dropped as a whole.
 
 Equal shares: among queues the better first candidate wins (`evsched.core.kueue.candidates`), among
 cohorts the last of the configuration, between both the cohort. Queues stand in a heap by level;
@@ -13,13 +14,15 @@ taking a victim changes the share of its queue and of the cohorts above it, of n
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evsched.core.kueue.shares import order_of, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from evsched.core.kueue.candidates import Entry
     from evsched.core.kueue.model import Quota
@@ -75,6 +78,11 @@ class Cursor:
         self._look()
         return entry
 
+    def end(self) -> None:
+        """Step past all that is left."""
+        self._place = self._end
+        self._look()
+
     def rest(self) -> Iterator[Entry]:
         """Yield all that is left, without stepping."""
         place = self._place
@@ -84,43 +92,64 @@ class Cursor:
         yield from self._staying[place : self._end]
 
 
+Levels = Callable[["Quota"], "tuple[list[Quota], list[Quota]]"]
+"""From a cohort to the ClusterQueues right below it that have candidates, and the cohorts below it that may lead to some."""
+
+
+def levels_of(cursors: Iterable[Quota]) -> Levels:
+    """Return the levels of a tree that hold these ClusterQueues."""
+    below: dict[Quota, dict[Quota, None]] = {}
+    for queue in cursors:
+        for cohort, child in pairwise(queue.down):
+            below.setdefault(cohort, {})[child] = None
+
+    def level(cohort: Quota) -> tuple[list[Quota], list[Quota]]:
+        children = below.get(cohort, ())
+        cohorts = [child for child in children if child.spec is None]
+        return [child for child in children if child.spec is not None], cohorts
+
+    return level
+
+
 class Contest:
-    """The queues that still have candidates, by level of the tree.
+    """The queues that still have candidates, by level of the tree; a level is laid out when it is first looked into."""
 
-    Each cohort has a heap of its queues by share and a list of its cohorts. The next victim is
-    found by one walk down from the top. Shares are kept until usage on their path changes.
-    """
+    def __init__(
+        self,
+        trial: QuotaOverlay,
+        own: Quota,
+        cursors: dict[Quota, Cursor],
+        levels: Levels,
+        refuses: Callable[[Quota], bool] | None = None,
+    ) -> None:
+        """Start above all candidates.
 
-    def __init__(self, trial: QuotaOverlay, own: Quota, cursors: dict[Quota, Cursor]) -> None:
-        """Start with the candidates of these queues; ``own`` is the queue of the ask."""
+        Args:
+            trial: What is already decided; its usage may only fall while this lasts.
+            own: The queue of the ask.
+            cursors: The candidates by queue; ``levels`` may add to it.
+            levels: What lies below a cohort.
+            refuses: Whether a cohort beside the path of the ask is dropped with all below it; None:
+                none is.
+        """
         self._trial = trial
         self._own = own
         self._cursors = cursors
+        self._levels = levels
+        self._refuses = refuses
         self._path = dict.fromkeys(own.down)
         self._shares: dict[Quota, int] = {}
         self._queues: dict[Quota, list[tuple[int, bool, bool, Entry, Quota]]] = {}
         self._cohorts: dict[Quota, list[Quota]] = {}
         self._root: Quota | None = None if own.parent is None else own.top
-        for queue in cursors:
-            if queue.parent is not None:
-                self._enter(queue, queue.parent)
-        for heap in self._queues.values():
-            heapify(heap)
-        for cohorts in self._cohorts.values():
-            cohorts.sort(key=lambda node: node.order)
 
-    def _enter(self, queue: Quota, cohort: Quota) -> None:
-        """Put a queue into the heap of its cohort, and the cohorts above it where they can be found from the top."""
-        node = cohort
-        while node not in self._queues:
-            self._queues[node] = []
-            if node.parent is None:
-                break
-            self._cohorts.setdefault(node.parent, []).append(node)
-            node = node.parent
-        place = self._place(queue)
-        if place is not None:
-            self._queues[cohort].append(place)
+    def _open(self, level: Quota) -> None:
+        """Lay a level out: its queues in a heap, its cohorts in the order of the configuration."""
+        queues, cohorts = self._levels(level)
+        heap = [place for queue in queues if (place := self._place(queue)) is not None]
+        heapify(heap)
+        self._queues[level] = heap
+        self._cohorts[level] = sorted(cohorts, key=lambda node: node.order)
 
     def _place(self, queue: Quota) -> tuple[int, bool, bool, Entry, Quota] | None:
         """Return where a queue stands among its siblings, smallest first; None when it drops out.
@@ -188,7 +217,9 @@ class Contest:
         during a search.
         """
         while True:
-            heap = self._queues.get(level, [])
+            if level not in self._queues:
+                self._open(level)
+            heap = self._queues[level]
             best, best_share = None, NOTHING
             cohorts = self._cohorts.get(level)
             if cohorts:
@@ -202,7 +233,11 @@ class Contest:
                         best, best_share = cohort, order_of(share)
                 self._cohorts[level] = kept
             if best is not None and (not heap or best_share >= -heap[0][0]):
-                level = best
+                beside = level in self._path and best not in self._path
+                if beside and self._refuses is not None and self._refuses(best):
+                    self._cohorts[level].remove(best)
+                else:
+                    level = best
             elif heap:
                 return heap[0][4]
             else:

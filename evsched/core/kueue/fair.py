@@ -8,15 +8,18 @@ ask counts in its own queue all the while.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evsched.core.kueue import tracing
-from evsched.core.kueue.contest import Contest, Cursor
+from evsched.core.kueue.contest import Contest, Cursor, levels_of
 from evsched.core.kueue.messages import FAIR_SHARING, IN_CLUSTER_QUEUE, RECLAMATION
 from evsched.core.kueue.shares import order_of, share_of
 from evsched.core.kueue.wanted import MANY, PreemptionRequest, Target, minimise, put_back
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from evsched.core.kueue.candidates import Entry
     from evsched.core.kueue.model import Quota
     from evsched.core.kueue.trial import QuotaOverlay
@@ -35,13 +38,10 @@ def search(trial: QuotaOverlay, wanted: PreemptionRequest) -> list[Target]:
     """
     if not wanted.can_ever_fit():
         return []
-    cursors = collect(trial, wanted)
-    if not cursors:
-        return []
     trial.add(wanted.queue, wanted.request)
     run = _Run(trial, wanted)
     strategies = wanted.kueue.fair_strategies
-    found = run.first(cursors, final=not strategies or strategies[0] == FINAL)
+    found = run.first(final=not strategies or strategies[0] == FINAL)
     if not found and len(strategies) != 1 and not run.hopeless:
         found = run.second()
     trial.remove(wanted.queue, wanted.request)
@@ -52,38 +52,74 @@ def search(trial: QuotaOverlay, wanted: PreemptionRequest) -> list[Target]:
     return targets if found else []
 
 
-def collect(trial: QuotaOverlay, wanted: PreemptionRequest) -> dict[Quota, Cursor]:
-    """Return the candidates by queue: the ask's own, and those of queues of its tree that borrow.
-
-    A queue within its nominal quota on all that is contested has only what belongs to it, whatever
-    its share is. The lists of several groups are merged; that of one group is used as it is.
-    """
-    found: dict[Quota, Cursor] = {}
-    own_staying: list[Entry] = []
-    own_leaving: list[Entry] = []
+def own_cursor(trial: QuotaOverlay, wanted: PreemptionRequest) -> Cursor:
+    """Return the candidates of the ask's queue."""
+    staying: list[Entry] = []
+    leaving: list[Entry] = []
     for group in wanted.groups(trial, wanted.queue):
-        own_staying += wanted.own_entries(group.staying)
-        own_leaving += wanted.own_entries(group.leaving)
-    if own_staying or own_leaving:
-        found[wanted.queue] = Cursor(sorted(own_leaving), sorted(own_staying), None)
-    if not wanted.reclaims:
-        return found
+        staying += wanted.own_entries(group.staying)
+        leaving += wanted.own_entries(group.leaving)
+    return Cursor(sorted(leaving), sorted(staying), None)
+
+
+def cursor_of(trial: QuotaOverlay, wanted: PreemptionRequest, queue: Quota) -> Cursor:
+    """Return the candidates of a queue that is above its nominal quota of something contested."""
+    groups = list(wanted.groups(trial, queue))
     limit = wanted.reclaim_limit
-    for queue in trial.borrowers(wanted.queue.top, wanted.contested):
-        if queue is wanted.queue:
-            continue
-        groups = list(wanted.groups(trial, queue))
-        if len(groups) == 1:
-            cursor = Cursor(groups[0].leaving, groups[0].staying, limit)
-        else:
-            cursor = Cursor(
-                sorted(entry for group in groups for entry in group.leaving),
-                sorted(entry for group in groups for entry in group.staying),
-                limit,
-            )
-        if cursor.head is not None:
-            found[queue] = cursor
-    return found
+    if len(groups) == 1:
+        return Cursor(groups[0].leaving, groups[0].staying, limit)
+    return Cursor(
+        sorted(entry for group in groups for entry in group.leaving),
+        sorted(entry for group in groups for entry in group.staying),
+        limit,
+    )
+
+
+class _Field:
+    """The candidates of the first strategy; those of a level of the tree are looked up when the contest comes there."""
+
+    def __init__(self, trial: QuotaOverlay, wanted: PreemptionRequest) -> None:
+        self._trial = trial
+        self._wanted = wanted
+        own = own_cursor(trial, wanted)
+        self.cursors: dict[Quota, Cursor] = {}
+        if own.head is not None:
+            self.cursors[wanted.queue] = own
+        self._next = dict(pairwise(wanted.queue.down))
+
+    def below(self, level: Quota) -> tuple[list[Quota], list[Quota]]:
+        """Return the queues with candidates and the cohorts right below a cohort; the ask's own branch always."""
+        branch = self._next.get(level)
+        queues, cohorts = [], []
+        if branch is not None and branch.spec is None:
+            cohorts.append(branch)
+        elif branch is not None and branch in self.cursors:
+            queues.append(branch)
+        if not self._wanted.reclaims:
+            return queues, cohorts
+        for child in self._trial.borrowers(level, self._wanted.contested):
+            if child is branch:
+                continue
+            if child.spec is None:
+                cohorts.append(child)
+            elif self.cursor(child).head is not None:
+                queues.append(child)
+        return queues, cohorts
+
+    def cursor(self, queue: Quota) -> Cursor:
+        """Return the candidates of a queue, as far as they are left."""
+        found = self.cursors.get(queue)
+        if found is None:
+            found = self.cursors[queue] = cursor_of(self._trial, self._wanted, queue)
+        return found
+
+    def queues(self, level: Quota) -> Iterator[Quota]:
+        """Yield all queues below a cohort that may have candidates."""
+        levels = [level]
+        for node in levels:
+            queues, cohorts = self.below(node)
+            yield from queues
+            levels += cohorts
 
 
 class _Run:
@@ -102,36 +138,51 @@ class _Run:
         self.retry: dict[Quota, Cursor] = {}
         self.hopeless = False
         self._within_nominal = wanted.kueue.preempt_within_nominal
-        self._side = dict(zip(wanted.queue.down, wanted.queue.down[1:], strict=False))
+        self._side = dict(pairwise(wanted.queue.down))
+        self._field = _Field(trial, wanted)
+        self._refused: list[Quota] = []
 
-    def first(self, cursors: dict[Quota, Cursor], *, final: bool) -> bool:
-        """Run the first strategy; return whether the ask fits now.
-
-        Args:
-            cursors: The candidates by queue; stepped through.
-            final: ``LessThanOrEqualToFinalShare``: the ask's side may not end with a larger share
-                than the victim's has then. Else ``LessThanInitialShare``: than it has now.
-
-        In its own queue the ask takes by priority alone. What belongs to its queue by nominal
-        quota it claims without comparing shares (``preemptWithinNominal``); rules 2 ask that once,
-        at the start, as Kueue does.
-        """
-        contest = Contest(self.trial, self.wanted.queue, cursors)
+    def first(self, *, final: bool) -> bool:
+        """Run the first strategy; return whether the ask fits now."""
+        field, own = self._field, self.wanted.queue
         at_start = self._claims()
+
+        def claims() -> bool:
+            return at_start if self.wanted.rules.claim_at_start else self._claims()
+
+        def refuses(cohort: Quota) -> bool:
+            """Tell whether shares spare all below a cohort, now and for the rest of this strategy."""
+            if self.wanted.tracer is not None or claims():
+                return False
+            if not self._spares(contest, cohort, final=final):
+                return False
+            self._refused.append(cohort)
+            return True
+
+        contest = Contest(self.trial, own, field.cursors, field.below, refuses)
         while (queue := contest.next()) is not None:
-            cursor = cursors[queue]
-            if queue is self.wanted.queue:
+            cursor = field.cursors[queue]
+            if queue is own:
                 taken = self._take(contest, queue, cursor.pop(), IN_CLUSTER_QUEUE)
-            elif at_start if self.wanted.rules.claim_at_start else self._claims():
+            elif claims():
                 taken = self._take(contest, queue, cursor.pop(), RECLAMATION)
             else:
                 taken = self._compare(contest, queue, cursor, final=final)
             if taken and self._fits():
                 return True
-            if taken and len(self.targets) == MANY and not self._enough(cursors):
+            if taken and len(self.targets) == MANY and not self._enough():
                 self.hopeless = True
                 return False
         return False
+
+    def _spares(self, contest: Contest, theirs: Quota, *, final: bool) -> bool:
+        """Tell whether the share of the other side is too small for any of its workloads to be preempted.
+
+        It only falls from here on, and without a victim the ask's does not.
+        """
+        ours, _ = self._sides(theirs)
+        share, before = order_of(contest.share(ours)), order_of(contest.share(theirs))
+        return share > before if final else share >= before
 
     def _claims(self) -> bool:
         """Tell whether the ask's queue is within its nominal quota of all that is contested, the ask counted."""
@@ -141,7 +192,10 @@ class _Run:
 
     def second(self) -> bool:
         """Run the second strategy over what the first refused: at most one victim a queue, judged by the shares before."""
-        contest = Contest(self.trial, self.wanted.queue, self.retry)
+        own = self.wanted.queue
+        if own in self._field.cursors:
+            self._retry_refused()
+        contest = Contest(self.trial, own, self.retry, levels_of(self.retry))
         while (queue := contest.next()) is not None:
             entry = self.retry[queue].pop()
             ours, theirs = self._sides(queue)
@@ -151,6 +205,16 @@ class _Run:
                     return True
             contest.update(queue)
         return False
+
+    def _retry_refused(self) -> None:
+        """Give what was refused as a whole another turn: victims of its own may have made the ask's share smaller."""
+        for cohort in self._refused:
+            for queue in self._field.queues(cohort):
+                cursor = self._field.cursors[queue]
+                if queue not in self.retry and cursor.head is not None:
+                    first = [cursor.head]
+                    parts = (first, []) if cursor.leaving else ([], first)
+                    self.retry[queue] = Cursor(*parts, None)
 
     def _take(self, contest: Contest, queue: Quota, entry: Entry, reason: str) -> bool:
         """Choose a victim: its usage goes from the trial, and the shares along its path are new."""
@@ -170,6 +234,7 @@ class _Run:
         ours, theirs = self._sides(queue)
         share, before = order_of(contest.share(ours)), order_of(contest.share(theirs))
         judged: dict[int, bool] = {}
+        spared = self.wanted.tracer is None and (share > before if final else share >= before)
         while cursor.head is not None:
             entry = cursor.pop()
             if final:
@@ -189,16 +254,15 @@ class _Run:
                 self.retry[queue] = Cursor(
                     *(([entry], []) if cursor.popped_leaving else ([], [entry])), None
                 )
+            if spared:
+                cursor.end()  # those behind it fare the same
         contest.update(queue)
         return False
 
     def _share_without(self, queue: Quota, theirs: Quota, entry: Entry) -> int:
         """Return the share of the other side, once a candidate has gone as well."""
         pairs = self.wanted.candidates.pairs(entry[4])
-        self.trial.remove(queue, pairs)
-        share = order_of(share_of(theirs, self.trial.usage(theirs)))
-        self.trial.add(queue, pairs)
-        return share
+        return order_of(share_of(theirs, self.trial.usage_without(queue, theirs, pairs)))
 
     def _sides(self, queue: Quota) -> tuple[Quota, Quota]:
         """Return the nodes just below the lowest common cohort.
@@ -221,7 +285,7 @@ class _Run:
         trial.add(wanted.queue, wanted.request)
         return fits
 
-    def _enough(self, cursors: dict[Quota, Cursor]) -> bool:
+    def _enough(self) -> bool:
         """Tell whether the ask could fit if all candidates went, those left to the second strategy included.
 
         Where a queue stops to borrow is not looked at: which of its candidates go before depends on
@@ -231,7 +295,10 @@ class _Run:
         empty = self.trial.copy()
         empty.remove(wanted.queue, wanted.request)
         pairs_of = wanted.candidates.pairs
-        for queue, cursor in (*self.retry.items(), *cursors.items()):
+        field = self._field
+        if self.wanted.queue.parent is not None:
+            dict.fromkeys(field.queues(self.wanted.queue.top))
+        for queue, cursor in (*self.retry.items(), *field.cursors.items()):
             total: dict[int, int] = {}
             for entry in cursor.rest():
                 for index, amount in pairs_of(entry[4]):

@@ -6,9 +6,9 @@ Usage up to the local quota stays with the queue, what is above counts as usage 
 that the usage of a cohort is always the sum over its children of ``max(0, usage - local)``. That
 makes adding and removing exact inverses of each other, in any order.
 
-Kept as things happen, and never rebuilt for a decision: usage along the path, and for each cohort
-tree which of its ClusterQueues are above their nominal quota (`Quota.borrowers` of the node at the
-top).
+Kept as things happen, and never rebuilt for a decision: usage along the path, and in each cohort
+which of its children are above their nominal quota or lead to such ClusterQueues
+(`Quota.borrowers`).
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Quota:
         usage: What counts here; a type that is not there is not used.
         height: 0 for a ClusterQueue, 1 for a cohort that holds queues only.
         down: From the top of the tree to this node, both included.
-        borrowers: (top only) By type, the ClusterQueues of the tree that use more than their
-            nominal quota.
+        borrowers: (cohorts) By type, the children that borrow: ClusterQueues that use more than
+            their nominal quota, and cohorts with such queues below them.
         spec: Of a ClusterQueue; None for a cohort.
         resource_of: Type index to resource name, of all types that the configuration names.
     """
@@ -157,12 +157,17 @@ class Quota:
                 node = node.parent
 
     def _borrows(self, index: int, *, borrows: bool) -> None:
-        """Note at the top whether this queue is above its nominal quota."""
-        known = self.top.borrowers
-        if borrows:
-            known.setdefault(index, {})[self] = None
-        else:
-            del known[index][self]
+        """Note in the cohort that this ClusterQueue borrows or no longer does, and above as far as that is the first or last."""
+        child, node = self, self.parent
+        while node is not None:
+            known = node.borrowers.setdefault(index, {})
+            if borrows:
+                known[child] = None
+            else:
+                del known[child]
+            if len(known) > (1 if borrows else 0):
+                return
+            child, node = node, node.parent
 
     # ----------------------------------------------------------------------------- what is possible
 

@@ -78,7 +78,7 @@ class Searcher:
             return []
         contested = tuple(contested)
         self.consider()
-        self.work += sum(len(queue.top.borrowers.get(index, ())) for index in contested)
+        looked = trial.looked
         amounts = tuple(request.items())
         wanted = PreemptionRequest(
             ask,
@@ -93,9 +93,10 @@ class Searcher:
         )
         if tracer is not None:
             tracing.note_spared(trial, wanted, tracer)
-        return (
-            fair.search(trial, wanted) if self.kueue.fair_sharing else classic.search(trial, wanted)
-        )
+        found = fair.search if self.kueue.fair_sharing else classic.search
+        targets = found(trial, wanted)
+        self.work += trial.looked - looked
+        return targets
 
 
 def _gives_nobody_up(queue: Quota, spec: ClusterQueueSpec) -> bool:

@@ -7,6 +7,7 @@ everything else is read through. A change and its opposite cancel exactly
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,20 +25,25 @@ class QuotaOverlay:
         changed: Nodes whose usage differs (or differed) from the tree's, with their usage here.
         gone: Ids of the workloads that an enclosing decision has taken out, by ClusterQueue;
             searches do not see them.
+        looked: At so many queues and cohorts searches have looked.
     """
 
-    __slots__ = ("changed", "gone")
+    __slots__ = ("_below", "changed", "gone", "looked")
 
     def __init__(self) -> None:
         """Start with the tree as it is."""
         self.changed: dict[Quota, dict[int, int]] = {}
         self.gone: dict[Quota, dict[str, None]] = {}
+        self.looked = 0
+        # By cohort, the children whose usage was changed here, or that lead to such ClusterQueues.
+        self._below: dict[Quota, dict[Quota, None]] = {}
 
     def copy(self) -> QuotaOverlay:
         """Return a trial that starts where this one stands."""
         other = QuotaOverlay()
         other.changed = {node: dict(usage) for node, usage in self.changed.items()}
         other.gone = {queue: dict(gone) for queue, gone in self.gone.items()}
+        other._below = {cohort: dict(below) for cohort, below in self._below.items()}
         return other
 
     # --------------------------------------------------------------------------------------- change
@@ -62,6 +68,8 @@ class QuotaOverlay:
             usage = changed.get(node)
             if usage is None:
                 usage = changed[node] = dict(node.usage)
+                if node.spec is not None:
+                    self._lead_to(node)
             before = usage.get(index, 0)
             after = usage[index] = before + delta
             if node.parent is None:
@@ -69,6 +77,11 @@ class QuotaOverlay:
             kept = node.local.get(index, 0)
             delta = (after - kept if after > kept else 0) - (before - kept if before > kept else 0)
             node = node.parent
+
+    def _lead_to(self, queue: Quota) -> None:
+        """Note in the cohorts above a ClusterQueue that it is changed here."""
+        for cohort, child in pairwise(queue.down):
+            self._below.setdefault(cohort, {})[child] = None
 
     # ----------------------------------------------------------------------------------------- look
 
@@ -152,20 +165,33 @@ class QuotaOverlay:
             rest -= self.kept_free(node, index)
         return node.height, False
 
-    def borrowers(self, top: Quota, contested: Iterable[int]) -> Iterator[Quota]:
-        """Yield the ClusterQueues of a tree that borrow any of these types.
+    def borrowers(self, cohort: Quota, contested: Iterable[int]) -> Iterator[Quota]:
+        """Yield the children of a cohort that borrow any of these types or lead to such, each once.
 
-        Each once. The tree keeps them by type; only those that this trial changed are looked at
-        themselves.
+        Those are ClusterQueues above their nominal quota, and cohorts that lead to such queues, or to
+        one that was changed here. The tree keeps them by type; only queues that this trial changed
+        are looked at themselves.
         """
         seen: dict[Quota, None] = {}
         for index in contested:
-            seen.update(top.borrowers.get(index, {}))
+            seen.update(cohort.borrowers.get(index, {}))
+        seen.update(self._below.get(cohort, {}))
+        self.looked += len(seen)
         changed = self.changed
-        for node in changed:
-            if node.spec is not None and node.top is top:
-                seen[node] = None
         for node in seen:
             # The tree's own index is right about every queue whose usage is as it was.
-            if node not in changed or self.above(node, contested):
+            if node.spec is None or node not in changed or self.above(node, contested):
                 yield node
+
+    def usage_without(self, queue: Quota, node: Quota, pairs: Amounts) -> dict[int, int]:
+        """Return what a node would use with amounts taken off a ClusterQueue below it."""
+        usage = dict(self.usage(node))
+        for index, amount in pairs:
+            delta, below = -amount, queue
+            while delta and below is not node and below.parent is not None:
+                used, kept = self.usage(below).get(index, 0), below.local.get(index, 0)
+                delta = max(used + delta - kept, 0) - max(used - kept, 0)
+                below = below.parent
+            if delta:
+                usage[index] = usage.get(index, 0) + delta
+        return usage

@@ -87,10 +87,11 @@ def check_books(engine: Engine) -> None:
         assert {k: n for k, n in quota.usage.items() if n} == {
             k: n for k, n in expected.items() if n
         }
-        if queue.leaf:
-            for index in range(state.width):
-                listed = quota in quota.top.borrowers.get(index, {})
-                assert listed is (quota.usage.get(index, 0) > quota.nominal.get(index, 0))
+        for index in range(state.width) if quota.parent is not None else ():
+            borrows = any(quota.borrowers.get(index, ()))
+            if queue.leaf:
+                borrows = quota.usage.get(index, 0) > quota.nominal.get(index, 0)
+            assert (quota in quota.parent.borrowers.get(index, {})) is borrows
     assert set(state.unschedulable_since) <= set(state.asks)
     candidates = index_of(state).candidates
     if candidates is not None:
