@@ -39,6 +39,9 @@ FORMS = {"sse": SSE, "ndjson": NDJSON, "cloudevents": CLOUD_EVENTS}
 ALIVE_S = 15.0
 """How often a stream without events says that it is there."""
 
+NEARLY_S = 2.0
+"""How long a reader waits for a seq that another server may have read before this one."""
+
 ALIVE = b": alive\n\n"
 KINDS = frozenset(kind.__name__ for kind in AnyEvent.__args__)
 
@@ -72,7 +75,7 @@ async def events(served: Served, call: Call) -> Reply:
     served.must_be_ready()
     query: EventsQuery = call.query
     media_type = FORMS[query.form] if query.form is not None else _accepted(call)
-    after = _after(served, call)
+    after = await _after(served, call)
     for kind in query.types:
         if kind not in KINDS:
             raise ApiProblem(
@@ -108,8 +111,11 @@ def _accepted(call: Call) -> str:
     )
 
 
-def _after(served: Served, call: Call) -> int:
-    """Return the seq behind which to begin; 0: at the beginning."""
+async def _after(served: Served, call: Call) -> int:
+    """Return the seq behind which to begin, once the log is known up to there; 0: at the beginning.
+
+    A reader may come from another server, which had read a little further.
+    """
     last = call.headers.get("last-event-id")
     place: ProblemPlace = in_query("after")
     after = call.query.after or 0
@@ -118,7 +124,7 @@ def _after(served: Served, call: Call) -> int:
         if not last.isascii() or not last.isdigit() or len(last) > len(str(2**63)):
             raise ApiProblem("parameter-invalid", f"last-event-id: found {last!r}", place)
         after = int(last)
-    if after > served.past.tail.seq:
+    if not await served.past.tail.reached(after, NEARLY_S):
         raise ApiProblem(
             "moment-ahead",
             f"event {after}: the log ends at {served.past.tail.seq} now; is it the same log?",

@@ -91,6 +91,14 @@ class Tail:
             async with asyncio.timeout(at_most_s):
                 await waiting.wait()
 
+    async def reached(self, seq: int, at_most_s: float) -> bool:
+        """Return once an event is known, or after so many seconds whether it is."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(at_most_s):
+                while self.seq < seq and not self.stopped:
+                    await self._changed.wait()
+        return self.seq >= seq
+
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()

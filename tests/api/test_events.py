@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from events.streams import open_streams
-from evsched.api import heads, past, tail
+from evsched.api import event_routes, heads, past, tail
 from evsched.api.told import ToldStep
 from evsched.cli.logs import steps_of
 from evsched.service.proposing import send_and_wait
@@ -134,8 +134,24 @@ async def test_cloud_events_come_in_batches(tmp_path):
         )
 
 
-async def test_mistakes_about_events(tmp_path):
+async def test_a_reader_may_come_from_a_server_that_was_ahead(tmp_path, log):
+    """It is not turned away: what it saw last is read here a moment later."""
+    records = sealed(story())
+    await kept(records[:4], log)
+    async with listening(log, tmp_path) as (address, served):
+        assert served.past.tail.seq < 35
+        reader = Reader("?after=35")
+        reading = asyncio.create_task(reader.read(address, 1))
+        await kept(records[4:], log)
+        while served.past.tail.seq < 35:
+            await served.past.tail.changed(1)
+        assert not reading.done()
+        reading.cancel()
+
+
+async def test_mistakes_about_events(tmp_path, monkeypatch):
     """A seq that the log has not reached may be one of another log; an unknown type or form is refused."""
+    monkeypatch.setattr(event_routes, "NEARLY_S", 0.01)
     async with serving_steps(story(), tmp_path) as client:
         for address, headers, status, name in (
             ("/v1/events?after=36", {}, 404, "after"),

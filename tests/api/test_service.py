@@ -54,6 +54,8 @@ async def test_it_answers_under_its_own_names_alone(tmp_path):
         for host, status in HOSTS.items():
             found = await client.get("/v1/log", headers={"host": host})
             assert found.status_code == status, host
+            # A probe calls it by whatever address it has.
+            assert (await client.get("/readyz", headers={"host": host})).status_code == 200
 
 
 async def test_every_answer_forbids_what_is_foreign(tmp_path):
