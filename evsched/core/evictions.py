@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from evsched.core.registry import family_of
+from evsched.core.withdrawal import withdraw
 
 if TYPE_CHECKING:
     from evsched.core.state import State
@@ -41,14 +42,7 @@ def overdue(step: Step, timer: Timer) -> None:
     preemption = state.preemptions.get(state.allocations[victims[0]].victim_of)
     reason = f"allocation {victims[0]}: did not leave though told {attempts} times"
     if preemption is not None and victims[0] in preemption.waiting_for:
-        waiting = tuple(preemption.waiting_for)
-        step.emit(
-            v.PreemptionWithdrawn,
-            cause=timer.cause,
-            ask=preemption.ask,
-            victims=waiting,
-            reason=reason,
-        )
+        withdraw(step, timer.cause, preemption.ask, reason, node_lost=False)
         victims = tuple(state.leaving.get(int(timer.subject), ()))
     if victims:
         step.emit(v.PreemptionWithdrawn, cause=timer.cause, victims=victims, reason=reason)
@@ -65,18 +59,10 @@ def node_changed(step: Step, event: v.NodeUpdated) -> None:
         ask = state.asks[name]
         closed = not node.schedulable and ask.required_node is None
         if closed or not _could_fit(state, node, ask):
-            victims = tuple(state.preemptions[name].waiting_for)
             reason = (
                 f"node {node.name}: {'takes nobody any more' if closed else 'has become too small'}"
             )
-            step.emit(
-                v.PreemptionWithdrawn,
-                cause=event.seq,
-                ask=name,
-                victims=victims,
-                reason=reason,
-                node_lost=True,
-            )
+            withdraw(step, event.seq, name, reason)
 
 
 def _could_fit(state: State, node: Node, ask: Ask) -> bool:
@@ -101,15 +87,7 @@ def node_lost(step: Step, event: v.NodeRemoved) -> None:
         step.emit(v.AllocationReleased, cause=event.seq, allocation=name, reason="node removed")
     for ask in [ask for ask, node in state.reservations.items() if node == event.node]:
         if ask in state.preemptions:
-            victims = tuple(state.preemptions[ask].waiting_for)
-            step.emit(
-                v.PreemptionWithdrawn,
-                cause=event.seq,
-                ask=ask,
-                victims=victims,
-                reason=f"node {event.node}: was removed",
-                node_lost=True,
-            )
+            withdraw(step, event.seq, ask, f"node {event.node}: was removed")
         else:
             step.emit(
                 v.ReservationReleased,

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from events import vocabulary as v
 from events.configuration import YunikornSpec
 from evsched.core.timers import nomination_of
+from evsched.core.withdrawal import withdraw
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -91,9 +92,7 @@ def review(step: Step) -> None:
 
 def _end(step: Step, ask: str, cause: int, reason: str) -> None:
     # As when its node is lost: it has preempted for nothing so far, and may do so now.
-    step.emit(
-        v.PreemptionWithdrawn, cause=cause, ask=ask, victims=(), reason=reason, node_lost=True
-    )
+    withdraw(step, cause, ask, reason)
 
 
 def _leaving(state: State, node: Node) -> Iterator[tuple[str, int]]:

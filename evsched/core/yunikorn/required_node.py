@@ -23,6 +23,7 @@ from events import vocabulary as v
 from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.step import Step
+from evsched.core.withdrawal import withdraw
 from evsched.core.workloads import Allocation, Ask, Node
 from evsched.core.yunikorn.cost import Cost
 from evsched.core.yunikorn.guarantee import Failure, Plan
@@ -97,15 +98,7 @@ def make_way(step: Step, ask: Ask, plan: Plan) -> None:
         return any(amount > room[index] + given.get(index, 0) for index, amount in pairs)
 
     for other in plan.withdrawn:
-        victims = tuple(state.preemptions[other].waiting_for)
-        step.emit(
-            v.PreemptionWithdrawn,
-            cause=ask.seq,
-            ask=other,
-            victims=victims,
-            reason=reason,
-            node_lost=True,
-        )
+        withdraw(step, ask.seq, other, reason)
     others = [
         other
         for other in reversed(node.reserved)
