@@ -89,7 +89,7 @@ $(AUDITOR)/pip-audit:
 
 audit: $(READY) $(AUDITOR)/pip-audit ## Look for known vulnerabilities, and for licences that do not fit
 	$(BIN)/python -m scripts.licences
-	$(AUDITOR)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r requirements-dev.lock
+	$(BIN)/python -m scripts.vulnerabilities $(AUDITOR)/pip-audit
 
 release: $(READY) $(AUDITOR)/pip-audit ## Build the wheel, the same bytes everywhere, and the list of what it needs (SBOM) in dist/
 	rm -rf dist

@@ -1,6 +1,7 @@
 """What is released: the wheel comes out the same wherever it is built, and nothing in it has a licence that does not fit."""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts import vulnerabilities
 from scripts.licences import LOCK, fits, locked, main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,3 +72,34 @@ def test_licences_are_told_apart(header, value, expected):
     package = Message()
     package[header] = value
     assert fits(package) is expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        ([{"name": "a", "version": "1", "vulns": []}], 0, "none known of 1 packages"),
+        (
+            [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}],
+            1,
+            "a 1: CVE-1, mended in 2",
+        ),
+        ([{"name": "a", "skip_reason": "not found"}], 2, "unknown of 1 of 1 packages"),
+        ([], 2, "unknown of 0 of 0 packages"),
+        (None, 2, "the data cannot be had: ConnectionError: no route"),
+    ],
+)
+def test_an_audit_that_learned_nothing_is_no_good_news(tmp_path, capsys, answer, code, said):
+    """A vulnerability, none, and no answer are three exit codes and three sentences."""
+    document = None if answer is None else json.dumps({"dependencies": answer, "fixes": []})
+    program = tmp_path / "pip-audit"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import sys\n"
+        f"answer = {document!r}\n"
+        "if answer is None:\n"
+        "    sys.exit('ConnectionError: no route')\n"
+        "open(sys.argv[sys.argv.index('-o') + 1], 'w').write(answer)\n"
+    )
+    program.chmod(0o700)
+    assert vulnerabilities.main(str(program)) == code
+    assert said in capsys.readouterr().out
