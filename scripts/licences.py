@@ -25,6 +25,7 @@ FITTING = frozenset(
         "CC0-1.0",
         "ISC",
         "MIT",
+        "MIT-0",
         "PSF-2.0",
         "ZLIB",
     }

@@ -68,12 +68,13 @@ def told(answer: Answer) -> int:
     for one, bad in found:
         fixed = ", ".join(bad.fix_versions) or "no version"
         print(f"{one.name} {one.version}: {bad.id}, mended in {fixed}")
-    for one in unknown:
-        print(f"{one.name}: unknown, {one.skip_reason}")
+    if unknown or not answer.dependencies:
+        why = f", such as {unknown[0].name}: {unknown[0].skip_reason}" if unknown else ""
+        count = f"{len(unknown)} of {len(answer.dependencies)} packages"
+        print(f"vulnerabilities: unknown, the data cannot be had of {count}{why}")
     if found:
         return VULNERABLE
     if unknown or not answer.dependencies:
-        print(f"vulnerabilities: unknown of {len(unknown)} of {len(answer.dependencies)} packages")
         return UNKNOWN
     print(f"vulnerabilities: none known of {len(answer.dependencies)} packages")
     return CLEAN

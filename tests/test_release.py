@@ -83,8 +83,12 @@ def test_licences_are_told_apart(header, value, expected):
             1,
             "a 1: CVE-1, mended in 2",
         ),
-        ([{"name": "a", "skip_reason": "not found"}], 2, "unknown of 1 of 1 packages"),
-        ([], 2, "unknown of 0 of 0 packages"),
+        (
+            [{"name": "a", "skip_reason": "not found"}],
+            2,
+            "cannot be had of 1 of 1 packages, such as a: not found",
+        ),
+        ([], 2, "cannot be had of 0 of 0 packages"),
         (None, 2, "the data cannot be had: ConnectionError: no route"),
     ],
 )

@@ -77,7 +77,7 @@ class Truth(Protocol):
         """The remembered proposal ids, oldest first."""
 
 
-class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
+class NodeRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a snapshot keeps of a node."""
 
     name: str
@@ -86,7 +86,7 @@ class NodeRecord(msgspec.Struct, frozen=True, array_like=True):
     schedulable: bool
 
 
-class ApplicationRecord(msgspec.Struct, frozen=True, array_like=True):
+class ApplicationRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a snapshot keeps of an application."""
 
     id: str
