@@ -25,7 +25,7 @@ def metrics(scrape: Scrape) -> Iterator[Metric]:
     yield from _log(scrape)
     yield from _decisions(scrape)
     yield from _waiting(scrape)
-    yield from _process(scrape)
+    yield from process(scrape)
 
 
 def _log(scrape: Scrape) -> Iterator[Metric]:
@@ -154,7 +154,8 @@ def _waiting(scrape: Scrape) -> Iterator[Metric]:
     )
 
 
-def _process(scrape: Scrape) -> Iterator[Metric]:
+def process(scrape: Scrape) -> Iterator[Metric]:
+    """Yield what this process knows of itself and of the leader."""
     vitals = scrape.vitals
     age = vitals.heartbeat_age_ms
     yield gauge(

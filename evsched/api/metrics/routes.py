@@ -50,8 +50,9 @@ def routes(served: Served) -> list[Route]:
     pulse = Pulse()
 
     async def endpoint(request: Request) -> Response:
-        known = Vitals(ready=served.past.tail.ready, verification=_verification(served))
-        found = await served.past.ask(_scraped(served.past, pulse, known))
+        tail = served.past.tail
+        known = Vitals(ready=tail.ready, verification=_verification(served))
+        found = await served.past.ask(_scraped(served.past, pulse, known, tail.seq))
         # Writing takes longer than looking: the log is followed meanwhile.
         accepted = request.headers.get("accept", "")
         data, media_type = await asyncio.to_thread(written, found, accepted)
@@ -69,7 +70,16 @@ def _verification(served: Served) -> Verification:
     return "equal" if found.difference is None else "different"
 
 
-async def _scraped(past: Past, pulse: Pulse, known: Vitals) -> list[Metric]:
+async def _scraped(past: Past, pulse: Pulse, known: Vitals, told: int) -> list[Metric]:
+    """Return the metrics of now; a coroutine of the room of the log.
+
+    Args:
+        past: Of the log.
+        pulse: Of its leader.
+        known: What is known beside the log.
+        told: The last event that readers were told of; where the state is behind it, it is being
+            made anew.
+    """
     keeper = past.keeper
     try:
         beat = await past.log.last_heartbeat()
@@ -80,6 +90,7 @@ async def _scraped(past: Past, pulse: Pulse, known: Vitals) -> list[Metric]:
         known,
         heartbeat_age_ms=pulse.look(beat, asyncio.get_running_loop().time()),
         resigned=beat is not None and beat.resigned,
+        ready=known.ready and keeper.state.seq >= told,
         lag_frames=None if beat is None else max(beat.head.frame - read, 0),
     )
     return metrics(Scrape(keeper.state, keeper.fold, vitals))

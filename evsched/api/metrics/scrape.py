@@ -70,7 +70,13 @@ FAMILIES: dict[str, Callable[[Scrape], Iterator[Metric]]] = {
 
 
 def metrics(scrape: Scrape) -> list[Metric]:
-    """Return everything that is to be shown."""
+    """Return everything that is to be shown.
+
+    While the log is still being read that is what this process knows of itself: counters that have not
+    caught up would look like ones that began anew.
+    """
+    if not scrape.vitals.ready:
+        return list(own.process(scrape))
     configuration = scrape.state.configuration
     also = None if configuration is None else FAMILIES.get(format_of(configuration))
     return [*own.metrics(scrape), *(also(scrape) if also is not None else ())]

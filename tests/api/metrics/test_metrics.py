@@ -254,11 +254,13 @@ def test_series_are_bounded(monkeypatch):
 
 
 def test_what_this_process_knows_of_the_leader_is_shown(told):
-    """Heartbeat age and lag are shown where they are known, and have no value where they are not."""
+    """Heartbeat age and lag are shown where they are known; before everything is read nothing is counted out."""
     found = scraped(*told, heartbeat_age_ms=1500, lag_frames=3, ready=False)
     assert values(found, "evsched_heartbeat_age_seconds") == {(): 1.5}
     assert values(found, "evsched_log_lag_frames") == {(): 3}
     assert values(found, "evsched_ready") == {(): 0}
+    assert "evsched_seq" not in found
+    assert "yunikorn_" not in found
     assert values(scraped(*told), "evsched_heartbeat_age_seconds") == {}
 
 
