@@ -3,7 +3,7 @@
 An answer is walked through, and each word of it that names a queue, ask, allocation, application or
 user that the principal does not see becomes ``hidden-1``, ``hidden-2``, …: the same name gets the
 same number within one answer. What a word names is looked up in the states and in the read model,
-which knows all names that ever were. A word ends at a space; marks at its ends do not count.
+which knows all names that ever were.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from typing import Any
 from evsched.api.rights import Rights, queue_in
 from evsched.core.state import State
 
-_WORD = re.compile(r"[^\s]+")
+_CUTS = (
+    re.compile(r"\S+"),
+    re.compile(r"[^\s,;()\[\]{}<>\"'`|…→“”\u2018\u2019«»]+"),
+    re.compile(r"[^\s,;()\[\]{}<>\"'`|…→“”\u2018\u2019«»:=]+"),
+)
+"""How a sentence is cut into words, the longest first: a name may hold almost any letter, and may
+stand in quotes, with an ``'s``, or behind a colon."""
+
 _MARKS = ",.;:!?()[]{}\"'`…"
 
 
@@ -90,7 +97,11 @@ class Masker:
     def _text(self, text: str) -> str:
         if not text:
             return text
-        return self._hidden(text) if self.foreign(text) else _WORD.sub(self._word, text)
+        if self.foreign(text):
+            return self._hidden(text)
+        for cut in _CUTS:
+            text = cut.sub(self._word, text)
+        return text
 
     def _word(self, match: re.Match[str]) -> str:
         word = match[0]

@@ -12,9 +12,12 @@ from events import vocabulary as v
 from events.frame import encode_event
 from evsched.api.app import OPERATIONS
 from evsched.api.identity import AccessSettings, Identities
+from evsched.api.masking import Masker
 from evsched.api.rates import Rates
+from evsched.api.rights import Rights
+from evsched.core.engine import Engine
 from tests.api.served import kept, led, served_over, serving, serving_steps
-from tests.api.tenants import SECRETS, bearer, identities, pod, spec, steps
+from tests.api.tenants import SECRETS, WHO, bearer, identities, pod, spec, steps
 from tests.replays.logs import taken
 
 JSON = {"content-type": "application/json"}
@@ -128,6 +131,31 @@ async def test_no_answer_holds_a_foreign_name(tmp_path):
             hidden = await client.get(f"/v1/at/20/explain/{secret}", headers=bearer(who))
             assert hidden.status_code == unknown.status_code == 404
             assert hidden.text.replace(secret, "none") == unknown.text
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("root.test", "hidden-1"),
+        ("root.test's maximum", "hidden-1's maximum"),
+        ("(root.test), root.prod.", "(hidden-1), root.prod."),
+        ("quota:root.test", "quota:hidden-1"),
+        ("queue=root.test→test-1", "queue=hidden-2→hidden-1"),
+        ("'test-1' and “test-2”, test-1", "'hidden-1' and “hidden-2”, hidden-1"),
+        ("a test of root.testing", "a hidden-1 of root.testing"),
+    ],
+)
+def test_a_name_is_masked_wherever_it_stands_in_a_sentence(said, shown):
+    """In quotes, in parentheses, with an ending, behind a colon; and the same name is the same all along."""
+    engine = Engine()
+    for time, events, _ in steps():
+        for event in events:
+            engine.apply(event, time)
+    state = engine.state
+    rights = Rights(WHO["alice"], identities().settings, state, state)
+    ever = dict.fromkeys(SECRETS["test"] - {"root.test", "bob"}, "root.test")
+    masker = Masker(rights, (state, state), ever.get, lambda name: name == "root.test")
+    assert masker.answer({"sentence": [said]}) == {"sentence": [shown]}
 
 
 async def test_whoever_audits_sees_what_an_open_server_shows(tmp_path):
