@@ -9,6 +9,7 @@ import msgspec
 from cyclopts import Parameter
 
 from evsched.cli.answers import NO, CommandError, emit, paper, refused, say
+from evsched.cli.cells import amounts
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import SnapshotFolder, end_of, history_of, meter, moment_of
@@ -189,13 +190,18 @@ async def plan(
     from replays.explaining.plan import PlanQuestion  # noqa: PLC0415
     from replays.explaining.plan import plan as answer  # noqa: PLC0415
 
-    question = PlanQuestion(ask=_ask(ask))
+    asked, warnings = _ask(ask)
+    for warning in warnings:
+        say(f"warning: {warning}")
+    question = PlanQuestion(ask=asked)
     async with history_of(where, snapshots) as history:
         found = await answer(history, question)
     if json:
         emit(found)
     else:
         console = paper()
+        where_to = f" in {found.queue}" if found.queue else ""
+        console.print(f"Ask {asked.ask}{where_to}: {amounts(found.resources)}.", markup=False)
         console.print(found.summary)
         for victim in found.victims:
             console.print(f"  {victim.id} of {victim.queue} would have to go: {victim.reason}")
@@ -204,23 +210,34 @@ async def plan(
     return 0 if found.outcome in ("bound", "preempts") else NO
 
 
-def _ask(path: Path) -> AskSubmitted:
-    """Return the ask in a file."""
+SMALL = 100
+"""Fewer thousandths of a core than this were probably meant as cores."""
+
+
+def _ask(path: Path) -> tuple[AskSubmitted, list[str]]:
+    """Return the ask in a file, and what of it may mean something else than it says."""
     from events.vocabulary import AskSubmitted  # noqa: PLC0415
     from evsched.config.document import read_value  # noqa: PLC0415
     from evsched.config.errors import ConfigurationError  # noqa: PLC0415
     from evsched.core.quantity import QuantityError, parse_yunikorn  # noqa: PLC0415
 
+    warnings: list[str] = []
     try:
         found = read_value(path.read_text(encoding="utf-8"), str(path))
         podsets = found.get("podsets") if isinstance(found, dict) else None
         for one in (found, *(podsets if isinstance(podsets, list) else ())):
             if isinstance(one, dict) and isinstance(one.get("resources"), dict):
+                warnings += [
+                    f'{name}: {amount} is {amount} thousandths of a core; "{amount}" in quotes'
+                    f" is {amount} cores"
+                    for name, amount in one["resources"].items()
+                    if name in ("cpu", "vcore") and isinstance(amount, int) and 0 < amount < SMALL
+                ]
                 one["resources"] = {
                     name: parse_yunikorn(name, amount) if isinstance(amount, str) else amount
                     for name, amount in one["resources"].items()
                 }
-        return msgspec.convert(found, AskSubmitted)
+        return msgspec.convert(found, AskSubmitted), warnings
     except ConfigurationError as error:
         raise CommandError(f"ask {error}") from error
     except (OSError, UnicodeDecodeError, msgspec.ValidationError, QuantityError) as error:

@@ -8,6 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from events import vocabulary as v
+from evsched.core.folding.asks import total
+from evsched.core.registry import admits_by_quota
 from replays import wording
 from replays.explaining.ahead import Happens, happens
 from replays.explaining.explain import explain_ask
@@ -41,6 +43,8 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
         code: Of the refusal; empty for any other outcome.
         node: Where; None for Kueue, or when it waits.
         podsets: (Kueue) Each with its flavors, where the ask has any.
+        queue: Where placement puts it; empty where it is refused.
+        resources: What it asks for as it was understood, in base units.
         causes: What would hold it, when it waits.
         unblock: What would let it run, when it waits.
     """
@@ -48,6 +52,8 @@ class PlanAnswer(Struct, frozen=True, kw_only=True):
     outcome: Literal["bound", "preempts", "waits", "refused"]
     summary: str
     code: str = ""
+    queue: str = ""
+    resources: dict[str, int] = {}
     node: str | None = None
     flavors: dict[str, str] | None = None
     podsets: tuple[v.PodSet, ...] = ()
@@ -62,11 +68,24 @@ async def plan(history: History, question: PlanQuestion) -> PlanAnswer:
 
 
 def plan_ask(engine: Engine, proposed: v.AskSubmitted) -> PlanAnswer:
-    """Return what would become of an ask that were submitted now, its preemption delay past; the engine is only read."""
+    """Return what would become of an ask that were submitted now, its preemption delay past.
+
+    An application that is not there yet is submitted with it, so that placement rules, access lists
+    and limits have their say. The engine is only read.
+    """
     world = copy(engine)
+    found = _planned(world, proposed)
+    ask = world.state.asks.get(proposed.ask) or world.state.allocations.get(proposed.ask)
+    queue = "" if ask is None else ask.queue
+    return replace(found, queue=queue, resources=total(proposed))
+
+
+def _planned(world: Engine, proposed: v.AskSubmitted) -> PlanAnswer:
     state = world.state
+    application = _new_application(state, proposed)
     proposed = _old_enough(state, proposed)
-    events = world.step(state.time, [v.Proposal(input=proposed)])
+    inputs = [v.Proposal(input=one) for one in (application, proposed) if one is not None]
+    events = world.step(state.time, inputs)
     for event in events:
         if isinstance(event, v.InputRejected):
             summary = wording.planned("refused", {"reason": event.reason})
@@ -83,6 +102,22 @@ def plan_ask(engine: Engine, proposed: v.AskSubmitted) -> PlanAnswer:
     if proposed.ask in state.asks and found.code not in ("bound", "preempts"):
         return _waits(world, proposed.ask)
     return _decided(found)
+
+
+def _new_application(state: State, proposed: v.AskSubmitted) -> v.ApplicationSubmitted | None:
+    """Return the application that has to come with an ask; None: it is there, or is none's matter.
+
+    A workload of Kueue is an application by itself, and what names none joins that of its queue.
+    """
+    known = proposed.application in state.applications
+    if known or not proposed.application or admits_by_quota(state.configuration):
+        return None
+    return v.ApplicationSubmitted(
+        application=proposed.application,
+        queue=proposed.queue,
+        user=proposed.user,
+        groups=proposed.groups,
+    )
 
 
 def _old_enough(state: State, proposed: v.AskSubmitted) -> v.AskSubmitted:

@@ -9,7 +9,7 @@ import msgspec
 
 from events import vocabulary as v
 from events.chain import Head, RecordedStep
-from events.configuration import LimitSpec, QueueSpec, YunikornSpec
+from events.configuration import LimitSpec, PlacementRuleSpec, QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
 from replays.explaining.decision import explain_decision
 from replays.explaining.explain import explain_allocation, explain_ask
@@ -423,3 +423,24 @@ def test_a_decision_shows_what_was_used_right_before_it():
     shares = {one.queue: (one.before, one.after) for one in found.shares}
     assert shares["root.prod"] == (2000, 4000)
     assert shares["root.test"] == (4000, 2000)
+
+
+def test_a_plan_runs_a_new_application_through_placement_and_access():
+    """The queue that the rules choose is said; who may not submit there is refused, and nothing is written."""
+    leaf = msgspec.structs.replace(queue("ann"), submit_acl="ann")
+    root = QueueSpec(name="root", parent=True, queues=(leaf, queue("b")))
+    rule = PlacementRuleSpec(name="user")
+    engine = Engine()
+    spec = YunikornSpec(root=root, placement_rules=(rule,))
+    node = v.NodeRegistered(node="n1", capacity={"vcore": 8000})
+    engine.step(
+        START,
+        [v.Proposal(input=v.ConfigurationApplied(configuration=spec)), v.Proposal(input=node)],
+    )
+    digest = engine.state.digest()
+    asked = v.AskSubmitted(ask="x", application="new", user="ann", resources={"vcore": 8})
+    found = plan_ask(engine, asked)
+    assert (found.outcome, found.queue, found.resources) == ("bound", "root.ann", {"vcore": 8})
+    refused = plan_ask(engine, msgspec.structs.replace(asked, user="eve"))
+    assert (refused.outcome, refused.queue) == ("refused", "")
+    assert engine.state.digest() == digest
