@@ -10,7 +10,7 @@ from evsched.cli.answers import NO, CommandError, emit, paper, say
 from evsched.cli.cells import counted, table
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
-from evsched.cli.past import MomentText, SnapshotFolder, history_of, moment_of
+from evsched.cli.past import MomentText, MostRows, SnapshotFolder, history_of, moment_of
 from replays.history.at import AtQuestion
 from replays.history.at import at as answer
 from replays.history.known import NeverThere
@@ -19,7 +19,7 @@ from replays.history.rows import document
 from replays.history.views import View
 
 
-async def at(
+async def at(  # noqa: PLR0913 - the options of a command
     moment: MomentText,
     view: View = "queues",
     /,
@@ -27,6 +27,7 @@ async def at(
     where: Where = HERE,
     queue: Annotated[str | None, Parameter(name="--queue")] = None,
     snapshots: SnapshotFolder = None,
+    limit: MostRows = None,
     json: Json = False,
 ) -> None:
     """Show the state at a moment of the log.
@@ -48,6 +49,7 @@ async def at(
         where: Which log.
         queue: Only what is in this queue or below it.
         snapshots: Folder of snapshots.
+        limit: Most rows; all of them by default.
         json: One document a row, amounts in base units, times in milliseconds.
     """
     wanted = moment_of(moment)
@@ -58,12 +60,14 @@ async def at(
             raise CommandError(str(error), NO) from error
     if wanted.seq is not None and wanted.seq > found.seq:
         say(f"event {wanted.seq}: the log does not go that far yet")
-    rows = [document(row) for row in found.rows.by_view()[view]]
+    rows = found.rows.by_view()[view]
+    shown = rows if limit is None else rows[:limit]
     if json:
-        for row in rows:
-            emit(row)
-    elif rows:
-        paper().print(table(rows))
+        for row in shown:
+            emit(document(row))
+    elif shown:
+        paper().table(table(lambda: map(document, shown)))
+    more = f", {len(shown)} of them shown" if len(shown) < len(rows) else ""
     say(
-        f"after event {found.seq}{f' of {format_time(found.time)}' if found.seq else ''}: {counted(len(rows), view)}"
+        f"after event {found.seq}{f' of {format_time(found.time)}' if found.seq else ''}: {counted(len(rows), view)}{more}"
     )

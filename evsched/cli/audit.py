@@ -152,11 +152,9 @@ def _show(answer: AuditAnswer, *, json: bool, as_csv: bool) -> None:
                 }
             )
     elif answer.rows:
-        from rich.text import Text  # noqa: PLC0415
+        from evsched.cli.tables import PlainTable  # noqa: PLC0415 - costs time that --json need not pay
 
-        from evsched.cli.consoles import PlainTable  # noqa: PLC0415 - costs time that --json need not pay
-
-        made = PlainTable(show_edge=False, pad_edge=False)
+        made = PlainTable()
         for name in columns:
             numbers = (
                 all(isinstance(row[columns.index(name)], int) for row in answer.rows)
@@ -165,13 +163,10 @@ def _show(answer: AuditAnswer, *, json: bool, as_csv: bool) -> None:
             made.add_column(
                 name.removesuffix("_ms").replace("_", " "),
                 justify="right" if numbers else "left",
-                overflow="fold",
             )
         for row in answer.rows:
-            made.add_row(
-                *(Text(_cell(name, value)) for name, value in zip(columns, row, strict=True))
-            )
-        paper().print(made)
+            made.add_row(*(_cell(name, value) for name, value in zip(columns, row, strict=True)))
+        paper().table(made)
     more = ", there are more: raise --limit" if answer.cut else ""
     say(f"{answer.sentence} {counted(len(answer.rows), 'rows')}{more}")
 

@@ -114,4 +114,4 @@ def _show(found: Found) -> None:
     console = paper()
     for kind, rows in found.around.by_view().items():
         console.print()
-        console.print(table([document(row) for row in rows], f"{kind} after it"))
+        console.table(table([document(row) for row in rows], f"{kind} after it"))

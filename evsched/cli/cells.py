@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +13,7 @@ from replays.history.moments import format_time
 from replays.history.rows import AMOUNTS, TIMES
 
 if TYPE_CHECKING:
-    from evsched.cli.consoles import PlainTable
+    from evsched.cli.tables import PlainTable
 
 NOTHING = "-"
 _HIGH, _LOW = "bold red", "yellow"
@@ -82,30 +82,32 @@ def style(row: Mapping[str, Any], name: str) -> str:
     return ""
 
 
-def table(rows: Sequence[Mapping[str, Any]], title: str = "") -> PlainTable:
-    """Return a table of rows, one column an entry; columns in which no row has anything are left out."""
-    from rich.text import Text  # noqa: PLC0415
+def table(
+    rows: Callable[[], Iterable[Mapping[str, Any]]] | Sequence[Mapping[str, Any]], title: str = ""
+) -> PlainTable:
+    """Return a table of rows, one column an entry; columns in which no row has anything are left out.
 
-    from evsched.cli.consoles import PlainTable  # noqa: PLC0415 - costs time that --json need not pay
+    Args:
+        rows: What gives them, each time anew, where they are many; or the rows.
+        title: Stands above it.
+    """
+    from evsched.cli.tables import PlainTable  # noqa: PLC0415 - costs time that --json need not pay
 
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    texts = [{name: cell(name, row.get(name)) for name in names} for row in rows]
-    shown = [
-        name
-        for place, name in enumerate(names)
-        if place == 0 or any(line[name] != NOTHING for line in texts)
-    ]
-    made = PlainTable(
-        title=Text(printable(title)) if title else None,
-        title_justify="left",
-        show_edge=False,
-        pad_edge=False,
-    )
-    for name in shown:
-        numbers = all(type(row.get(name)) is int and name not in TIMES for row in rows)
-        made.add_column(
-            name.replace("_", " "), justify="right" if numbers else "left", overflow="fold"
-        )
-    for row, line in zip(rows, texts, strict=True):
-        made.add_row(*(Text(line[name], style=style(row, name)) for name in shown))
+    again = rows if callable(rows) else lambda: rows
+    # In the order in which they come, each with how many numbers it has.
+    names: dict[str, int] = {}
+    count = 0
+    for row in again():
+        count += 1
+        for name, value in row.items():
+            names[name] = names.get(name, 0) + (type(value) is int and name not in TIMES)
+    made = PlainTable(title=title, empty=NOTHING)
+    for name, numbers in names.items():
+        made.add_column(name.replace("_", " "), justify="right" if numbers == count else "left")
+
+    def cells() -> Iterator[list[tuple[str, str]]]:
+        for row in again():
+            yield [(cell(name, row.get(name)), style(row, name)) for name in names]
+
+    made.stream(cells)
     return made

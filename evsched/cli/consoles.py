@@ -6,10 +6,10 @@ import sys
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from evsched.cli.answers import FILE_WIDTH, printable
+from evsched.cli.tables import PlainTable
 
 
 class HelpPaper(Console):
@@ -28,7 +28,7 @@ class HelpPaper(Console):
 class Paper(HelpPaper):
     """A console for data, which may come from a stranger.
 
-    What is printed is a line or a table. Letters that could speak to a terminal are replaced in both,
+    What is printed is a line or a table (`table`). Letters that could speak to a terminal are replaced in both,
     and nothing in them is taken for markup.
     """
 
@@ -37,21 +37,23 @@ class Paper(HelpPaper):
         super().__init__(markup=False, emoji=False)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print lines or tables; see `rich.console.Console.print`."""
+        """Print lines; see `rich.console.Console.print`. Where no terminal is, none of them is folded."""
+        options.setdefault("soft_wrap", not self.is_terminal)
         super().print(*(_plain(one) for one in objects), **options)
+
+    def table(self, table: PlainTable) -> None:
+        """Print a table, line by line."""
+        width = self.width if self.is_terminal else None
+        for line in table.lines(width, self._painted if self.is_terminal else None):
+            self.file.write(f"{line}\n")
+
+    def _painted(self, text: str, style: str) -> str:
+        return self.get_style(style).render(text, color_system=self._color_system)
 
     def heading(self, text: str) -> None:
         """Print the heading of a part, under an empty line."""
         self.print()
         self.print(Text(text, style="bold"))
-
-
-class PlainTable(Table):
-    """A table whose cells may come from a stranger."""
-
-    def add_row(self, *cells: Any, **options: Any) -> None:
-        """Add a row; see `rich.table.Table.add_row`."""
-        super().add_row(*(_plain(one) for one in cells), **options)
 
 
 def _plain(value: Any) -> Any:

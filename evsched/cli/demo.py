@@ -260,7 +260,7 @@ def _end(story: Story, digest: str, difference: Difference | None, *, json: bool
 
     console = paper()
     console.print()
-    console.print(decision_table("what was decided, and why", story.decisions))
+    console.table(decision_table("what was decided, and why", story.decisions))
     console.print()
     for at in fired:
         console.print(

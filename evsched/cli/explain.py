@@ -112,17 +112,12 @@ def _amount(resource: str, amount: int | None) -> str:
 
 
 def _print_levels(console: Paper, explanation: Explanation) -> None:
-    from rich.text import Text  # noqa: PLC0415
-
-    from evsched.cli.consoles import PlainTable  # noqa: PLC0415
+    from evsched.cli.tables import PlainTable  # noqa: PLC0415
 
     if not explanation.levels:
         return
     console.heading("Queue path")
-    table = PlainTable(
-        show_edge=False,
-        pad_edge=False,
-    )
+    table = PlainTable()
     for name in ("queue", "resource", "requested", "used", "promised", "limit", "guaranteed", ""):
         table.add_column(name, justify="left" if name in ("queue", "resource", "") else "right")
     for level in explanation.levels:
@@ -131,12 +126,12 @@ def _print_levels(console: Paper, explanation: Explanation) -> None:
             for one in (level.requested, level.used, level.claimed, level.limit, level.guaranteed)
         ]
         table.add_row(
-            Text(level.queue),
+            level.queue,
             level.resource,
             *amounts,
-            Text("does not fit", style="red") if level.binding else "",
+            ("does not fit", "red") if level.binding else "",
         )
-    console.print(table)
+    console.table(table)
 
 
 def _print_quotas(console: Paper, explanation: Explanation) -> None:
@@ -161,7 +156,7 @@ def _print_quotas(console: Paper, explanation: Explanation) -> None:
             for one in explanation.quotas
         ]  # fmt: skip
         console.heading("Quotas")
-        console.print(table(rows))
+        console.table(table(rows))
     if explanation.flavors:
         console.heading("Flavors considered")
     for look in explanation.flavors:

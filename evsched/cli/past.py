@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated, Protocol
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from events.streams import EventLog
 from events.streams.export import SUFFIXES
@@ -35,6 +35,9 @@ SnapshotFolder = Annotated[
         help="Folder of snapshots to start from; the one in your data directory by default, where `evsched run` leaves them.",
     ),
 ]
+
+MostRows = Annotated[int | None, Parameter(validator=validators.Number(gte=1))]
+"""Most rows of an answer."""
 
 Known = Annotated[
     list[str] | None,

@@ -100,7 +100,7 @@ def _show(
 
     verdict = "nothing expected" if wanted is None else "differs" if found else "as expected"
     console = paper()
-    console.print(decision_table(scenario.name, document["decisions"]))
+    console.table(decision_table(scenario.name, document["decisions"]))
     console.print(
         f"waiting: {', '.join(document['pending']) or 'nobody'}; digest {document['digest'][:16]}; {verdict}"
     )

@@ -21,7 +21,7 @@ from replays.history.status import StatusQuestion
 from replays.history.status import status as answer
 
 if TYPE_CHECKING:
-    from evsched.cli.consoles import PlainTable
+    from evsched.cli.tables import PlainTable
 
 SHOWN = 20
 """How many timers and quota actions a person is shown."""
@@ -82,7 +82,7 @@ def _show(facts: dict[str, Any]) -> None:
         console.print(f"{name.replace('_', ' '):<22} {shown}")
     if facts["queues"]:
         console.print()
-        console.print(_table(facts["queues"]))
+        console.table(_table(facts["queues"]))
     if facts["timers"] or facts["quota_actions"] or facts["suspended"]:
         console.print()
     for one in facts["suspended"]:
@@ -115,7 +115,7 @@ def _action(one: dict[str, Any]) -> str:
 
 def _table(queues: list[dict[str, Any]]) -> PlainTable:
     """Return the table of queues, one line a queue and resource."""
-    from evsched.cli.consoles import PlainTable  # noqa: PLC0415
+    from evsched.cli.tables import PlainTable  # noqa: PLC0415
 
     kueue, fair = any("nominal" in one for one in queues), any("share" in one for one in queues)
     entitled = KUEUE if kueue else YUNIKORN
@@ -128,8 +128,7 @@ def _table(queues: list[dict[str, Any]]) -> PlainTable:
         "leaving",
         "waiting",
         *headings,
-        show_edge=False,
-        box=None,
+        ruled=False,
     )
     for queue in queues:
         kinds = sorted(

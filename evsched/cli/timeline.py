@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rich.text import Text
-
 from evsched.cli.cells import amounts
-from evsched.cli.consoles import PlainTable
+from evsched.cli.tables import PlainTable
 
 _STYLES = {
     "AllocationBound": "green",
@@ -22,19 +20,16 @@ _STYLES = {
 
 def decision_table(title: str, decisions: Iterable[Mapping[str, Any]]) -> PlainTable:
     """Return a table of decision documents, as `replays.scenarios.simulate` makes them."""
-    table = PlainTable(title=Text(title), title_justify="left", show_edge=False, pad_edge=False)
-    table.add_column("at", justify="right", no_wrap=True)
-    table.add_column("decision", no_wrap=True)
-    table.add_column("about", overflow="fold")
-    table.add_column("why", overflow="fold")
+    table = PlainTable(title=title)
+    table.add_column("at", justify="right")
+    for name in ("decision", "about", "why"):
+        table.add_column(name)
     for decision in decisions:
         if decision["type"] == "CycleStarted":
             continue
         kind = str(decision["type"])
         about, why = described(decision)
-        table.add_row(
-            f"{decision['at']} s", Text(kind, style=_STYLES.get(kind, "")), Text(about), Text(why)
-        )
+        table.add_row(f"{decision['at']} s", (kind, _STYLES.get(kind, "")), about, why)
     return table
 
 

@@ -89,7 +89,7 @@ def _show(answer: VerifyAnswer) -> None:
         console = paper()
         for kind, rows in answer.around.by_view().items():
             console.print()
-            console.print(table([document(row) for row in rows], f"{kind} before it"))
+            console.table(table([document(row) for row in rows], f"{kind} before it"))
     elif answer.damage is None:
         count = answer.events + 1 - answer.first
         tell(f"{count} events decided again, from {answer.first} to {answer.events}: no difference")

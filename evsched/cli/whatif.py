@@ -105,7 +105,7 @@ async def whatif(  # noqa: PLR0913 - the options of a command
 def _print(report: WhatIfAnswer) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    from evsched.cli.consoles import PlainTable  # noqa: PLC0415
+    from evsched.cli.tables import PlainTable  # noqa: PLC0415
     from evsched.core.quantity import format_amount  # noqa: PLC0415
     from replays.wording import decided  # noqa: PLC0415
 
@@ -117,7 +117,7 @@ def _print(report: WhatIfAnswer) -> None:
         return
     console.print(f"The first difference is at seq {report.first_difference}.")
     console.print(f"{len(report.changes)} decisions differ in {report.steps} steps.")
-    table = PlainTable(title_justify="left", show_edge=False, pad_edge=False)
+    table = PlainTable()
     entitled = "nominal quota" if report.format == "kueue" else "guarantee"
     for name in (
         "queue",
@@ -145,9 +145,9 @@ def _print(report: WhatIfAnswer) -> None:
             for one in pair
         ]
         table.add_row(
-            Text(queue), *cells, unmet[0] if unmet[0] == unmet[1] else f"{unmet[0]} → {unmet[1]}"
+            queue, *cells, unmet[0] if unmet[0] == unmet[1] else f"{unmet[0]} → {unmet[1]}"
         )
-    console.print(table)
+    console.table(table)
     for change in report.changes[:CHANGES_SHOWN]:
         console.print(
             Text(
