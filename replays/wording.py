@@ -342,6 +342,10 @@ CAUSES: dict[str, Callable[[Facts], str]] = {
     "overlap": lambda facts: (
         f"What it could preempt is preempted for other workloads{_among(facts)}."
     ),
+    "shared-victims": lambda facts: (
+        "It will have another turn when workloads that are evicted for others have left:"
+        f" {_names(facts, 'waiting_for')}."
+    ),
     "deferred": lambda facts: (
         f"There will be quota once those that are preempted for others have left{_among(facts)}."
     ),

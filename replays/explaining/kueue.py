@@ -139,9 +139,14 @@ def look(state: State, ask: Ask, notebook: RecordingTracer) -> Look:
     outcome = next((facts for code in OUTCOMES if (facts := notebook.of(ask.id, code))), None)
     quotas, after = levels(state, ask), levels(state, ask, _without_victims(state, ask))
     held = Held(state, ask)
-    crowd = _crowd(state, ask, notebook)
+    crowd, leaving = _crowd(state, ask, notebook), _leaving(state, ask, notebook)
     if crowd is not None:
         held.all_of(crowd, _before_it(crowd))
+    elif leaving is not None:
+        held.all_of(leaving)
+        held.unblock += [
+            remedy(name, "victims-end", allocation=name) for name in leaving.facts["waiting_for"]
+        ]
     else:
         for resource in _uncovered(state, queue, ask):
             facts = {"resource": resource, "queue": queue.name}
@@ -319,6 +324,18 @@ def _crowd(state: State, ask: Ask, notebook: RecordingTracer) -> Note | None:
         and quota_of(state.queues[state.asks[note.subject].queue]).top is top
     }
     return cause(ask.id, code, asks=tuple(asks), queue=ask.queue)
+
+
+def _leaving(state: State, ask: Ask, notebook: RecordingTracer) -> Note | None:
+    """Return the workloads whose leaving it waits for, where all of them leave for others already (rules 2)."""
+    outcome = notebook.of(ask.id, "preempt")
+    if outcome is None or ask.id in state.preemptions:
+        return None
+    victims = outcome["victims"]
+    running = state.allocations
+    if not all(name in running and running[name].victim_of for name in victims):
+        return None
+    return cause(ask.id, "shared-victims", queue=ask.queue, waiting_for=victims)
 
 
 def _uncovered(state: State, queue: Quota, ask: Ask) -> list[str]:

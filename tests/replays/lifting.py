@@ -187,6 +187,8 @@ class Lifted:
             for name in facts["waiting_for"]
         ]
 
+    _shared_victims = _in_flight
+
     def _nomination(self, facts):
         self.until = facts["until"]
 
@@ -283,7 +285,7 @@ def _raised(groups, facts):
 def crowded(lifted):
     """Tell whether nothing is left in the way of an ask but what asks in flight were promised."""
     left = explain_ask(lifted.engine, lifted.ask).causes
-    return all(one.code in (*CROWDED, "later", "overtaken") for one in left)
+    return all(one.code in (*CROWDED, "shared-victims", "later", "overtaken") for one in left)
 
 
 def check_causes(engine, found, dice):
