@@ -24,22 +24,32 @@ from evsched.core.rules import NEWEST
 TREE_SIZES = (25, 50, 100, 200, 400)
 TREE_TARGET_MS = {400: 50.0, 1000: 100.0, 4000: 200.0}
 WORKLOADS = 10
-NOMINAL = 4 * WORKLOADS
+WIDE_SIZES = (625, 1250, 2500, 5000, 10_000)
+WIDE_TARGET_MS = {"ends": 20.0, "is submitted": 5.0}
+FEW_WORKLOADS = 4
 ENDS = 20
 EXPONENT = 1.1
 
 
-def tree(queues: int, *, fair: bool) -> list[AnyInput]:
+def tree(
+    queues: int, *, fair: bool, workloads: int = WORKLOADS, preempts: bool = True
+) -> list[AnyInput]:
     """Return one cohort tree with waiting workloads: a top, divisions, teams, ClusterQueues."""
     chance = Random(1)
     wide = max(2, round(queues ** (1 / 3)))
     cohorts = [CohortSpec(name="top")]
     cohorts += [CohortSpec(name=f"d{i}", parent="top") for i in range(wide)]
     cohorts += [CohortSpec(name=f"t{i}", parent=f"d{i % wide}") for i in range(wide * wide)]
-    policies = {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"}
+    policies = {
+        "within_cluster_queue": "LowerPriority" if preempts else "Never",
+        "reclaim_within_cohort": "Any" if preempts else "Never",
+    }
     specs = [
         ClusterQueueSpec(
-            name=f"q{i}", cohort=f"t{i % (wide * wide)}", groups=group(cpu=NOMINAL), **policies
+            name=f"q{i}",
+            cohort=f"t{i % (wide * wide)}",
+            groups=group(cpu=4 * workloads),
+            **policies,
         )
         for i in range(queues)
     ]
@@ -52,7 +62,7 @@ def tree(queues: int, *, fair: bool) -> list[AnyInput]:
             created=START - chance.randrange(1_000_000),
         )
         for number in range(queues)
-        for i in range(WORKLOADS)
+        for i in range(workloads)
     ]
     return [configuration(specs, fair=fair, cohorts=tuple(cohorts)), *asks]
 
@@ -112,6 +122,32 @@ def after_ends(queues: int, *, fair: bool) -> float:
     return sorted(clock.steps)[int(len(clock.steps) * 0.99)] * 1000
 
 
+def without_preemption(queues: int) -> Iterable[tuple[str, float]]:
+    """Yield the 99th percentiles of a step, in ms, after one workload ended and after one was submitted; none preempts."""
+    engine = Engine()
+    engine.step(START, [Proposal(input=RulesAdopted(rules=NEWEST))])
+    inputs = tree(queues, fair=False, workloads=FEW_WORKLOADS, preempts=False)
+    engine.step(START, [Proposal(input=one) for one in inputs], decide=False)
+    clock, chance = Clock(engine), Random(2)
+    clock.take()
+
+    def gone() -> AnyInput:
+        return AllocationReleased(allocation=chance.choice(sorted(engine.state.allocations)))
+
+    def come() -> AnyInput:
+        number = len(clock.steps)
+        return AskSubmitted(
+            ask=f"n{number}", queue=f"q{chance.randrange(queues)}", resources={"cpu": 9}
+        )
+
+    for what, make in (("ends", gone), ("is submitted", come)):
+        clock.steps.clear()
+        for _ in range(ENDS):
+            clock.now += 1
+            clock.take(make())
+        yield what, sorted(clock.steps)[int(len(clock.steps) * 0.99)] * 1000
+
+
 def exponent(curve: dict[int, float]) -> float:
     """Return the slope of the straight line through the logarithms of sizes and times."""
     points = [(math.log(size), math.log(max(value, 1e-9))) for size, value in curve.items()]
@@ -153,4 +189,28 @@ def trees() -> Iterable[Row]:
         )
 
 
-BENCHMARKS: dict[str, Benchmark] = {"trees": trees}
+def wide_trees() -> Iterable[Row]:
+    """Measure the end and the submission of one workload in wide trees in which none preempts."""
+    found: dict[str, dict[int, float]] = {}
+    for size in WIDE_SIZES:
+        for what, value in without_preemption(size):
+            found.setdefault(what, {})[size] = value
+    for what, values in found.items():
+        for size, value in values.items():
+            yield Row(
+                name=f"Kueue, one tree of {size} queues, no preemption, one workload {what}, p99 step",
+                value=value,
+                unit="ms",
+                better="less",
+                target=WIDE_TARGET_MS[what] if size == WIDE_SIZES[-1] else None,
+            )
+        yield Row(
+            name=f"the exponent of that, one workload {what}",
+            value=exponent(values),
+            unit="",
+            better="less",
+            target=EXPONENT,
+        )
+
+
+BENCHMARKS: dict[str, Benchmark] = {"trees": trees, "wide-trees": wide_trees}
