@@ -46,15 +46,24 @@ if TYPE_CHECKING:
 class WaitingOrder:
     """The incremental order of one state (protocol `evsched.core.yunikorn.index.Order`).
 
+    An application has a node exactly while it has an ask that waits, those in flight included. A
+    demand has a row in `bindable` exactly while a group has it.
+
     Attributes:
+        total: Capacity of the nodes at the time when the keys were computed, by type.
+        queue_nodes: By path of the queue.
+        app_nodes: By id of the application.
+        demands: By index of the shape and required node; None: any node.
         openings: Which applications are looked at.
         bindable: What is worth a look.
-        total: Capacity of the nodes at the time when the keys were computed.
-        columns: The columns from which it is known which demands no node has room for.
+        columns: Those that `bindable` follows; None before the first cycle.
     """
 
     def __init__(self, state: State) -> None:
-        """Build the order of all asks that wait."""
+        """Build the order of all asks that wait; each is reported as if it had just arrived.
+
+        Nothing is known about nodes yet: every demand is worth a try.
+        """
         self.total = list(state.total)
         self.queue_nodes: dict[str, QueueNode] = {}
         self.state = state
@@ -64,7 +73,9 @@ class WaitingOrder:
         self.app_nodes: dict[str, ApplicationNode] = {}
         self.demands: dict[tuple[int, str | None], Demand] = {}
         self.columns: NodeColumns | None = None
+        # What a limit holds back, by user; in the order in which that was found out.
         self._limited: dict[str, dict[AskGroup | DemandBucket, None]] = {}
+        # A group has many users: with limits on groups, any usage that ends may help any of them.
         self._group_limits = any(
             limit.groups for queue in state.queues.values() for limit in queue.limits
         )
@@ -72,6 +83,7 @@ class WaitingOrder:
             self.asked(ask)
 
     def _queue_node(self, queue: Queue) -> QueueNode:
+        """Return the node of a queue, made when it is first needed; parents are made first."""
         queue_node = self.queue_nodes.get(queue.path)
         if queue_node is None:
             parent = self._queue_node(queue.parent) if queue.parent is not None else None
@@ -93,7 +105,7 @@ class WaitingOrder:
     # --------------------------------------------------------------------------- what events report
 
     def asked(self, ask: Ask) -> None:
-        """An ask started to wait."""
+        """An ask started to wait; group, application and queue are made where they are missing."""
         app_node = self.app_nodes.get(ask.application) or self._app_node(ask)
         queue_node = app_node.queue_node
         demand = self._demand(ask)
@@ -110,19 +122,26 @@ class WaitingOrder:
         self.returned(ask)
 
     def returned(self, ask: Ask) -> None:
-        """An ask that was in flight waits like any other again."""
+        """An ask that was in flight waits like any other again; also the second half of `asked`.
+
+        When the order is built from a state, asks in flight are counted, but stay out of the heap.
+        """
         group = self.app_nodes[ask.application].groups[self._demand(ask)]
         queue_node = group.app_node.queue_node
         if queue_node.backoff:
             self.openings.watch_application(group.app_node)
             self.openings.watch_group(group)
+        # An ask in flight is bound on its node alone (`evsched.core.yunikorn.allocation`).
         if ask.id not in self.state.preemptions:
             group.heap.push(ask_key(ask), group.waiting)
             queue_node.changed_groups[group] = None
             self.openings.offer(group)
 
     def unasked(self, ask: Ask) -> None:
-        """An ask no longer waits (it is already gone from the state)."""
+        """An ask no longer waits (it is already gone from the state).
+
+        Its entry stays in the heap of its group, out of date, until it comes to the top.
+        """
         app_node = self.app_nodes[ask.application]
         queue_node = app_node.queue_node
         demand = self._demand(ask)
@@ -144,6 +163,7 @@ class WaitingOrder:
         self._mark_application(app_node)
 
     def _drop_group(self, group: AskGroup) -> None:
+        """Forget a group without asks, and with the last group of a demand the demand."""
         app_node, demand = group.app_node, group.demand
         group.entry = None
         group.heap.entries.clear()
@@ -159,6 +179,7 @@ class WaitingOrder:
             self.bindable.drop_demand(demand)
 
     def _drop_application(self, app_node: ApplicationNode) -> None:
+        """Forget an application without asks; a stateaware leaf chooses another new one."""
         queue_node = app_node.queue_node
         del self.app_nodes[app_node.application.id]
         del queue_node.app_nodes[app_node.application.id]
@@ -167,7 +188,10 @@ class WaitingOrder:
             queue_node.choosing = True
 
     def paused(self, application: Application) -> None:
-        """An application was paused, or its pause ended."""
+        """An application was paused, or its pause ended.
+
+        In a stateaware leaf it may make way for another new one, so the choice is made again.
+        """
         app_node = self.app_nodes.get(application.id)
         if app_node is not None:
             app_node.paused = application.id in self.state.paused
@@ -178,13 +202,20 @@ class WaitingOrder:
                 self.openings.set_open(app_node, is_open=not app_node.paused)
 
     def used(self, application: Application) -> None:
-        """Usage grew along the path of an application."""
+        """Usage grew along the path of an application.
+
+        Marks are not lowered for that: what is tried and fails loses its mark.
+        """
         self._changed(application)
         self.bindable.bound()
         for above in self._queue_node(application.leaf).maxima:
             self.bindable.changed(above, freed=False)
 
     def _changed(self, application: Application) -> None:
+        """Note that usage on the path of an application changed, and with it the shares there.
+
+        One that got its first allocation, or lost its last, has other peers from then on.
+        """
         app_node = self.app_nodes.get(application.id)
         if app_node is not None:
             if app_node.peers is not None and app_node.peers[2] is not bool(
@@ -196,7 +227,11 @@ class WaitingOrder:
             self._mark(self._queue_node(application.leaf))
 
     def freed(self, application: Application) -> None:
-        """Usage, or what was promised to an ask in flight, shrank along the path of an application."""
+        """Usage, or what was promised to an ask in flight, shrank on an application's path.
+
+        Limits of its user are tried again; those of all users where groups are limited anywhere.
+        So they are where the application stopped running, which `maxapplications` counts.
+        """
         self._changed(application)
         for above in self._queue_node(application.leaf).maxima:
             self.bindable.changed(above, freed=True)
@@ -217,6 +252,11 @@ class WaitingOrder:
             self.bindable.drop_queue(queue_node)
 
     def _app_node(self, ask: Ask) -> ApplicationNode:
+        """Return a new node for the application of an ask.
+
+        Peers are told apart only where the leaf or a queue above has limits. Elsewhere all
+        applications of the leaf share a bucket for each demand.
+        """
         application = self.state.applications[ask.application]
         queue_node = self._queue_node(application.leaf)
         app_node = self.app_nodes[application.id] = queue_node.app_nodes[application.id] = (
@@ -280,6 +320,7 @@ class WaitingOrder:
             self.openings.offer(group)
 
     def _demand(self, ask: Ask) -> Demand:
+        """Return what an ask has in common with others, made when the first ask has it."""
         demand = self.demands.get((ask.shape, ask.required_node))
         if demand is None:
             demand = Demand(self.state.types.shapes[ask.shape], ask.required_node)
@@ -290,11 +331,16 @@ class WaitingOrder:
     # ----------------------------------------------------------------------------- what has new keys
 
     def _mark(self, queue_node: QueueNode) -> None:
+        """Note that the keys of a queue, and of those above it, may have changed.
+
+        Usage and pending amounts are summed up to root, so a change reaches every key above.
+        """
         for above in queue_node.lineage:
             if above.parent is not None:
                 above.parent.changed_children[above] = None
 
     def _mark_application(self, app_node: ApplicationNode) -> None:
+        """Note that the keys of an application, and of the queues above, may have changed."""
         queue_node = app_node.queue_node
         if app_node.groups:
             queue_node.changed_applications[app_node] = None
@@ -307,7 +353,11 @@ class WaitingOrder:
             self.bindable.look_at(queue_node)
 
     def first(self) -> AskGroup | None:
-        """Return the group whose first ask is next; None when there is none that could be bound."""
+        """Return the group whose first ask is next; None when there is none that could be bound.
+
+        It stays the same until the ask is bound, or `cap`, `limit` or `block` is told of the
+        group.
+        """
         return self._walk.first()
 
     def settle(self) -> None:
@@ -319,7 +369,11 @@ class WaitingOrder:
                 self._walk.settle_children(queue_node)
 
     def _settle_leaf(self, leaf: QueueNode) -> None:
-        """Compute the keys of what changed in a leaf."""
+        """Compute the keys of what changed in a leaf, in this order.
+
+        Keys of applications are part of the entries of groups, the choice among new applications
+        opens and closes groups, and the top of a bucket is one of their entries.
+        """
         if leaf.changed_applications:
             changed = tuple(leaf.changed_applications)
             leaf.changed_applications.clear()
@@ -336,6 +390,7 @@ class WaitingOrder:
             self._walk.settle_buckets(leaf)
 
     def _settle_application(self, app_node: ApplicationNode) -> None:
+        """Compute the key of an application; a new one begins the entry of each of its groups."""
         if not app_node.groups:
             return
         queue_node = app_node.queue_node
@@ -356,16 +411,19 @@ class WaitingOrder:
         self.openings.blocked(demand)
 
     def cap(self, path: str, group: AskGroup) -> None:
-        """Note that a group, and all of its bucket, would pass the maximum of a queue."""
+        """Note that a group, and all of its bucket, would pass the maximum of a queue.
+
+        The queue's room is computed again: promises to asks in flight take of it, unreported.
+        """
         self.bindable.changed(self.queue_nodes[path], freed=False)
         self.bindable.fail(group.bucket)
 
     def limit(self, group: AskGroup) -> None:
-        """Note that a limit on users, groups or the number of applications holds a group back, and with it its peers.
+        """Note that a limit on users, groups or applications holds a group and its peers back.
 
         They are tried again when their user has used less, or when another application has ended
-        (with limits on groups: when anybody has used less). An application with an ask in flight is
-        judged by itself: its own start does not count against it.
+        (with limits on groups: when any user has used less). An application with an ask in flight
+        is judged by itself: its own start does not count against it.
         """
         bucket = group.bucket
         if any(self._in_bucket(name, bucket) for name in self.state.preemptions):
@@ -384,6 +442,7 @@ class WaitingOrder:
         return group is not None and group.bucket is bucket
 
     def _unlimit(self, held: AskGroup | DemandBucket) -> None:
+        """Let a group or a bucket be tried again: whether the limit still holds is found out so."""
         self._forget_limit(held)
         self._walk.retry_needed = True
         if isinstance(held, AskGroup):
@@ -394,6 +453,7 @@ class WaitingOrder:
             self.bindable.limit(held, limited=False)
 
     def _forget_limit(self, held: AskGroup | DemandBucket) -> None:
+        """Forget that a limit holds a group or a bucket back; users without any have no entry."""
         user = _user(held)
         here = self._limited.get(user)
         if here is not None:
@@ -402,7 +462,10 @@ class WaitingOrder:
                 del self._limited[user]
 
     def begin(self, columns: NodeColumns) -> None:
-        """Let asks be tried again that fit on a node that has grown, or below a maximum where usage shrank."""
+        """Let asks be tried again that grown nodes, or less usage below a maximum, may help.
+
+        Columns that were rebuilt do not know what has grown, so every demand is tried again then.
+        """
         columns.settle()
         if self.columns is not columns:
             self.columns = columns
@@ -414,7 +477,10 @@ class WaitingOrder:
         self.openings.freed(self.bindable.end())
 
     def rescale(self) -> None:
-        """Compare usage with a new total of the cluster."""
+        """Compare usage with a new total of the cluster.
+
+        Only queues and applications for which that makes a difference get new keys.
+        """
         self.total = list(self.state.total)
         for queue_node in self.queue_nodes.values():
             compared_with = denominators(queue_node.queue, self.total)
