@@ -49,7 +49,11 @@ AWAITING = (*VAIN, "preempt", "overlap", "deferred")
 
 
 def is_due(state: State) -> bool:
-    """Tell whether a cycle could do anything: an ask is new, or something ended where somebody waits."""
+    """Tell whether a cycle could do anything: an ask is new, or something ended where asks wait.
+
+    It is asked whenever a cycle might be due, so it only counts: asks that no cycle tried are
+    those that are missing among the tried ones. Trees that the budget cut are due as well.
+    """
     if len(state.asks) > len(state.unschedulable_since):
         return True
     queues = state.queues
@@ -60,10 +64,17 @@ def is_due(state: State) -> bool:
 
 
 class Run:
-    """All cycles of one step."""
+    """All cycles of one step.
+
+    Attributes:
+        step: Which takes the events; their order is that of the decisions.
+        state: Of the step; every event that is written changes it at once.
+        waiting: The asks that wait, by ClusterQueue.
+        order: Ids of asks in the order of consideration, one list a round and tree.
+    """
 
     def __init__(self, step: Step) -> None:
-        """Start with nobody looked at."""
+        """Start with no ask looked at, and with all of the budget left."""
         self.step = step
         self.state = step.state
         self.waiting: Waiting = waiting_of(step.state)
@@ -75,7 +86,12 @@ class Run:
     # --------------------------------------------------------------------------------------- rounds
 
     def until_quiet(self) -> None:
-        """Run cycles in every tree where somebody is new or something ended, and note who was looked at in vain."""
+        """Run cycles in every tree that has something to do, and note which asks had their turn.
+
+        The budget is asked before each round and not within it, so the first round of a run always
+        takes place: a run never ends without progress. Once the budget is spent, every further
+        tree that still has heads is left unfinished.
+        """
         unfinished = []
         for top in self._trees():
             while heads := self._heads.of(top, self._most()):
@@ -86,13 +102,22 @@ class Run:
         self.close(tuple(unfinished))
 
     def _most(self) -> int | None:
-        """Return how many heads the rest of the budget could consider at most; None: any number."""
+        """Return how many heads the rest of the budget could consider at most; None: any number.
+
+        Each look costs ``look_cost``, whatever comes of it. One more than fits is asked for, as
+        the look that exceeds the budget is still made.
+        """
         if not self._budget:
             return None
         return 1 + max(0, self._budget - self._work) // self.state.rules.look_cost
 
     def once(self) -> None:
-        """Run exactly one cycle over all trees, whoever was looked at before; it is whole, whatever it costs."""
+        """Run exactly one cycle over all trees, whatever was looked at before; it is whole.
+
+        The head of a queue is its first ask that came through no LocalQueue on hold: parked or
+        not, it has its turn. No budget cuts the cycle. Heads that still wait afterwards count as
+        tried, those that an earlier cycle tried keep its number.
+        """
         asks, held = self.state.asks, self.waiting.held
         heads: list[Ask] = []
         for path in by_order(self.state, self.waiting.queues):
@@ -110,7 +135,16 @@ class Run:
         )
 
     def close(self, unfinished: tuple[str, ...] = ()) -> None:
-        """Write that a cycle ran, where that has to be known: somebody new waits on, or something that ended was looked into."""
+        """Write that a cycle ran, where that has to be known.
+
+        It has to be known where a new ask waits on, or where something that ended was looked into:
+        a replay has no other way to learn which asks had their turn. Without either nothing is
+        written, so that an idle scheduler leaves no trace in the log.
+
+        Args:
+            unfinished: Tops of the trees that the budget cut. With any, asks that had their turn
+                count as tried, and the rest of the new ones stays new for the next step.
+        """
         state = self.state
         if unfinished:
             # The others are still new, or are looked at again: their turn is in the next step.
@@ -133,6 +167,12 @@ class Run:
             self._end(tried)
 
     def _end(self, tried: tuple[str, ...], unfinished: tuple[str, ...] = ()) -> None:
+        """Write the event that ends the run.
+
+        Args:
+            tried: Ids of the asks that a cycle could do nothing for; they wait in the state.
+            unfinished: Tops of the trees that were cut; with any, another cycle has to come.
+        """
         self.step.emit(
             v.CycleStarted,
             cause=self.state.seq,
@@ -143,7 +183,11 @@ class Run:
         )
 
     def _trees(self) -> list[Quota]:
-        """Return the trees that have something to do."""
+        """Return the trees that have something to do, in the order of the configuration.
+
+        Something ended there, the budget cut them, or a new ask waits. A tree in which no ask
+        waits is left out; so is a draining queue, as it has no quota to admit into.
+        """
         state = self.state
         busy = dict.fromkeys((*state.dirty_cohorts, *state.unfinished))
         for name in self.waiting.new:
@@ -158,7 +202,18 @@ class Run:
     # --------------------------------------------------------------------------------------- events
 
     def _round(self, heads: list[Ask]) -> None:
-        """Run one cycle over these heads and write what it decides."""
+        """Run one cycle over these heads and write what it decides.
+
+        All is decided on one picture before the first event is written, as events change the
+        state. Under a budget the heads that keep room come first and are never cut; the others
+        share what is left.
+
+        The round moved if it admitted, preempted, or parked a head of a ``BestEffortFIFO`` queue,
+        whose place the next one takes. When it did not, all its heads are done, which is what ends
+        a run. When it did, heads in vain and those that preempt are done, under rules 2 also those
+        that wait for the victims of others; a head that only lacked room beside others has another
+        turn.
+        """
         state = self.state
         searcher = Searcher(state, self.step.tracer)
         cycle = Cycle(state, searcher, self._heads.reserving)
@@ -199,7 +254,14 @@ class Run:
         self.step.ask = ""
 
     def _write(self, nominee: Nominee) -> bool:
-        """Write the events of a nominee; tell whether anything is different now."""
+        """Write the events of a nominee.
+
+        A failure is written once for each reason, and not again at every cycle that finds the
+        same.
+
+        Returns:
+            Whether anything is different now, so that another round may find something.
+        """
         ask, assignment = nominee.ask, nominee.assignment
         if nominee.outcome == "admit":
             self.step.emit(
@@ -222,7 +284,10 @@ class Run:
         return False
 
     def _note_order(self, order: list[Nominee]) -> None:
-        """Keep the order of consideration, one list a tree, over all rounds of the run."""
+        """Keep the order of consideration, one list a tree, over all rounds of the run.
+
+        Trees do not affect each other, so an order between them would say nothing.
+        """
         trees: dict[Quota, list[str]] = {}
         for nominee in order:
             trees.setdefault(nominee.queue.top, []).append(nominee.ask.id)
@@ -230,7 +295,11 @@ class Run:
 
 
 def decide(step: Step, nominee: Nominee) -> None:
-    """Write that victims are being evicted for a nominee."""
+    """Write that victims are being evicted for a nominee.
+
+    No node is named, since quota alone decides here. The algorithm is that of the configuration
+    now.
+    """
     step.emit(
         v.PreemptionDecided,
         cause=nominee.ask.seq,
@@ -242,7 +311,10 @@ def decide(step: Step, nominee: Nominee) -> None:
 
 
 def bound(ask: Ask, flavors: tuple[dict[str, str], ...]) -> dict[str, object]:
-    """Return the flavors of an admission as the event carries them."""
+    """Return the flavors of an admission as the event carries them.
+
+    An ask without podsets is one podset without a name, and its event is the shorter one.
+    """
     if not ask.podsets:
         return {"flavors": flavors[0]}
     podsets = tuple(

@@ -33,7 +33,11 @@ def is_leaving(allocation: Allocation) -> bool:
 
 
 def entry_of(allocation: Allocation) -> Entry:
-    """Return the place of a workload among those of its group."""
+    """Return the place of a workload among those of its group (reference section 3).
+
+    Lower priority first, then the latest reservation, which loses the least work; uid and id make
+    it total.
+    """
     return (allocation.priority, -allocation.bound, allocation.uid, allocation.id, allocation)
 
 
@@ -62,7 +66,10 @@ class WorkloadGroup:
 
 
 class Candidates:
-    """All admitted workloads of a partition, by ClusterQueue and group."""
+    """All admitted workloads of a partition, by ClusterQueue and group.
+
+    Workloads of a queue that left the configuration are not there: to preempt them frees no quota.
+    """
 
     def __init__(self, state: State) -> None:
         """Build the index from what runs."""
@@ -100,7 +107,7 @@ class Candidates:
         self._remove(allocation)
 
     def changed(self, allocation: Allocation) -> None:
-        """A workload was told to go, or may stay after all."""
+        """The eviction of a workload was requested, or withdrawn: it changes its part."""
         self._remove(allocation)
         self._add(allocation)
 
@@ -110,11 +117,13 @@ class Candidates:
             insort(group.leaving if is_leaving(allocation) else group.staying, entry_of(allocation))
 
     def _remove(self, allocation: Allocation) -> None:
+        """Take a workload out of its group, in whichever part it stands."""
         group = self._group(allocation)
         if group is not None:
             _take_out(group, entry_of(allocation))
 
     def _group(self, allocation: Allocation) -> WorkloadGroup | None:
+        """Return the group of a workload, made if need be; None when its queue has no quota."""
         quota = quota_in(self._queues[allocation.queue])
         if quota is None:
             return None  # its queue is no longer in the configuration and has no quota to give back
@@ -129,10 +138,16 @@ class Candidates:
         return group
 
     def _types_of(self, shape: Shape) -> frozenset[int]:
+        """Return the types that workloads of a shape use, amounts of 0 included."""
         return frozenset(self._index[name] for name in shape.resources if name in self._index)
 
 
 def _take_out(group: WorkloadGroup, entry: Entry) -> None:
+    """Remove an entry from a group.
+
+    Both parts are looked at: when an eviction is requested the workload may have changed already,
+    and stands in the part where it was before.
+    """
     for entries in (group.staying, group.leaving):
         # Ids are unique, so the comparison never reaches the workload at the end.
         place = bisect_left(entries, entry)

@@ -249,13 +249,18 @@ class _Part:
         self.advantaged = advantaged
 
     def entries(self, source: Source) -> list[Entry]:
+        """Return the sorted list of a group that this part walks."""
         return source.group.leaving if self.leaving else source.group.staying
 
 
 def _merge(
     trial: QuotaOverlay, wanted: PreemptionRequest, sources: list[Source], part: _Part
 ) -> Iterator[Target]:
-    """Yield the candidates of other queues, smallest first, as long as their queues are above their quotas."""
+    """Yield the candidates of other queues, smallest first.
+
+    A queue is left once it is within its quotas: usage only falls during an attempt, so it stays
+    so.
+    """
     limit, contested = part.limit, wanted.contested
     heap = []
     for number, source in enumerate(sources):
@@ -281,7 +286,10 @@ def _merge(
 def _own(
     wanted: PreemptionRequest, groups: list[WorkloadGroup], *, leaving: bool
 ) -> Iterator[Target]:
-    """Yield the candidates of the ask's own queue, smallest first."""
+    """Yield the candidates of the ask's own queue, smallest first.
+
+    The policy within the queue alone decides about them: whether the queue borrows plays no part.
+    """
     if len(groups) == 1:
         merged = wanted.own_entries(groups[0].leaving if leaving else groups[0].staying)
     else:

@@ -97,7 +97,10 @@ Levels = Callable[["Quota"], "tuple[list[Quota], list[Quota]]"]
 
 
 def levels_of(cursors: Iterable[Quota]) -> Levels:
-    """Return the levels of a tree that hold these ClusterQueues."""
+    """Return the levels of a tree that hold these ClusterQueues.
+
+    For a contest whose queues are all known at the start, as in the second strategy.
+    """
     below: dict[Quota, dict[Quota, None]] = {}
     for queue in cursors:
         for cohort, child in pairwise(queue.down):
@@ -112,7 +115,11 @@ def levels_of(cursors: Iterable[Quota]) -> Levels:
 
 
 class Contest:
-    """The queues that still have candidates, by level of the tree; a level is laid out when it is first looked into."""
+    """The queues that still have candidates, by level of the tree.
+
+    A level is laid out when it is first looked into, so branches that are never entered cost
+    nothing. Shares are kept until usage below a node changes.
+    """
 
     def __init__(
         self,
@@ -168,14 +175,20 @@ class Contest:
         return (-order_of(share), not cursor.leaving, own, head, queue)
 
     def share(self, node: Quota) -> int:
-        """Return the share of a node in the trial (`evsched.core.kueue.shares`)."""
+        """Return the share of a node in the trial (`evsched.core.kueue.shares`).
+
+        It is negative where the node does not borrow; `order_of` makes it comparable.
+        """
         found = self._shares.get(node)
         if found is None:
             found = self._shares[node] = share_of(node, self._trial.usage(node))
         return found
 
     def used_less(self, queue: Quota) -> None:
-        """Note that the usage of a queue changed, and with it that of the cohorts above."""
+        """Note that the usage of a queue fell, and with it that of the cohorts above.
+
+        Their shares are computed anew when they are next asked for.
+        """
         for node in queue.down:
             self._shares.pop(node, None)
 
@@ -199,7 +212,8 @@ class Contest:
     def next(self) -> Quota | None:
         """Return the queue that gives the next victim; None when no queue is left.
 
-        Without a cohort there is the ask's own queue alone.
+        It stays where it is: `update` has to follow once its candidates or usage changed. Without
+        a cohort there is the ask's own queue alone.
         """
         if self._own.parent is None:
             cursor = self._cursors.get(self._own)

@@ -34,6 +34,9 @@ class Nominee:
     """A head with what was found for it.
 
     Attributes:
+        ask: The head.
+        queue: Its ClusterQueue.
+        assignment: Its flavors on the picture that all heads share; replaced when it is recomputed.
         targets: Its victims, when it needs some and there are some.
         outcome: Set when it is handled.
     """
@@ -54,7 +57,14 @@ class Nominee:
 def wishes(
     ask: Ask, resources: Mapping[str, int], keep: Sequence[Mapping[str, str]] | None = None
 ) -> tuple[PodSetWish, ...]:
-    """Return what the podsets of an ask ask for; ``keep`` restricts each to flavors that were nominated before."""
+    """Return what the podsets of an ask ask for.
+
+    Args:
+        ask: An ask without podsets is a single one.
+        resources: Of the whole ask, used when it has no podsets.
+        keep: For each podset the flavors nominated before, to which it is restricted; None: any
+            that the ask itself allows.
+    """
     if ask.podsets:
         plain = [PodSetWish(podset.resources, podset.flavors) for podset in ask.podsets]
     else:
@@ -152,6 +162,17 @@ class Cycle:
         queue: Quota,
         keep: Sequence[Mapping[str, str]] | None = None,
     ) -> tuple[FlavorAssignment, list[Target]]:
+        """Find flavors for an ask on a trial, and victims where it needs them.
+
+        A head that only keeps room gets flavors and no victims: its assignment says how much to
+        keep.
+
+        Args:
+            trial: The picture to look at; left as it was.
+            ask: The head.
+            queue: Its ClusterQueue.
+            keep: As in `wishes`.
+        """
         resources = self._state.types.shapes[ask.shape].resources
         searches = ask.id not in self._reserving
         assigner = Assigner(self._searcher, trial, ask, queue, searches=searches)
@@ -179,6 +200,12 @@ class Cycle:
             )
 
     def _decide(self, nominee: Nominee) -> Outcome:
+        """Return what becomes of the next nominee, and count what it takes (section 7).
+
+        A nominee whose victims were taken meanwhile has another search only where the
+        configuration says so. One that fits once the victims of others are gone takes that room,
+        but is not admitted yet.
+        """
         if nominee.assignment.mode == NO_FIT:
             return "no-fit"
         if self._overlaps(nominee.targets):
@@ -199,28 +226,43 @@ class Cycle:
         return "admit" if nominee.assignment.mode == FIT else "preempt"
 
     def _overlaps(self, targets: list[Target]) -> bool:
+        """Tell whether a victim was taken by a nominee that was handled before.
+
+        The same usage cannot make room twice.
+        """
         gone = self._after.gone
         return any(target.allocation.id in gone.get(target.queue, ()) for target in targets)
 
     def _use(self, queue: Quota, amounts: Iterable[tuple[int, int]]) -> None:
+        """Count amounts as used in both pictures from here on."""
         pairs = tuple(amounts)
         self._trial.add(queue, pairs)
         self._after.add(queue, pairs)
 
     def _take(self, targets: Iterable[Target]) -> None:
+        """Take victims out of the second picture; further searches do not see them."""
         for target in targets:
             self._after.remove(target.queue, target.pairs)
             self._after.gone.setdefault(target.queue, {})[target.allocation.id] = None
 
     def _recompute(self, nominee: Nominee) -> bool:
-        """Search anew with the victims of the cycle gone and the flavors as nominated; tell whether that found a way."""
+        """Search anew with the victims of the cycle gone and the flavors as nominated.
+
+        Returns:
+            Whether the ask fits or has other victims now.
+        """
         nominee.assignment, nominee.targets = self._assign(
             self._after, nominee.ask, nominee.queue, nominee.assignment.flavors
         )
         return nominee.assignment.mode == FIT or bool(nominee.targets)
 
     def _reserve(self, nominee: Nominee) -> None:
-        """Keep free what a head without victims waits for, unless its queue can always take it back (section 7)."""
+        """Keep free what a head without victims waits for (section 7).
+
+        A queue that may reclaim from any priority can always take it back, so nothing is kept for
+        it. Else what is asked for is kept: at most what is left of the nominal quota, or, for a
+        head that borrows, of nominal quota and borrowing limit together where there is a limit.
+        """
         queue, spec = nominee.queue, nominee.queue.spec
         if spec is None or spec.reclaim_within_cohort == "Any":
             return
@@ -237,7 +279,10 @@ class Cycle:
         self._use(queue, kept)
 
     def _fits(self, nominee: Nominee) -> bool:
-        """Tell whether a nominee fits when its victims and those of all before it are gone."""
+        """Tell whether a nominee fits when its victims and those of all before it are gone.
+
+        An earlier nominee may have taken the room that was there at nomination.
+        """
         trial = self._after
         for target in nominee.targets:
             trial.remove(target.queue, target.pairs)
@@ -247,5 +292,5 @@ class Cycle:
 
     @property
     def trial(self) -> QuotaOverlay:
-        """The tree with all that this cycle has decided so far."""
+        """The tree with all that this cycle has decided so far; victims still count in it."""
         return self._trial

@@ -52,7 +52,10 @@ def excess_of(state: State, queue: Queue) -> dict[int, int]:
 
 
 def enforce(step: Step, timer: Timer) -> None:
-    """Enforce the quota of a ClusterQueue whose delay has passed."""
+    """Enforce the quota of a ClusterQueue whose delay has passed.
+
+    A queue that the state no longer has is told as not there any more.
+    """
     queue = step.state.queues.get(timer.subject)
     if queue is None:
         quota.enforce(step, timer)

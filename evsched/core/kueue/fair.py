@@ -53,7 +53,10 @@ def search(trial: QuotaOverlay, wanted: PreemptionRequest) -> list[Target]:
 
 
 def own_cursor(trial: QuotaOverlay, wanted: PreemptionRequest) -> Cursor:
-    """Return the candidates of the ask's queue."""
+    """Return the candidates of the ask's queue: those that its policy within the queue gives up.
+
+    Shares play no part there, so no limit is set beyond the policy's own.
+    """
     staying: list[Entry] = []
     leaving: list[Entry] = []
     for group in wanted.groups(trial, wanted.queue):
@@ -63,7 +66,11 @@ def own_cursor(trial: QuotaOverlay, wanted: PreemptionRequest) -> Cursor:
 
 
 def cursor_of(trial: QuotaOverlay, wanted: PreemptionRequest, queue: Quota) -> Cursor:
-    """Return the candidates of a queue that is above its nominal quota of something contested."""
+    """Return the candidates of a queue that is above its nominal quota of something contested.
+
+    The lists of one group are used as they are; those of several are merged. Priorities that
+    ``reclaimWithinCohort`` spares are left out.
+    """
     groups = list(wanted.groups(trial, queue))
     limit = wanted.reclaim_limit
     if len(groups) == 1:
@@ -76,7 +83,14 @@ def cursor_of(trial: QuotaOverlay, wanted: PreemptionRequest, queue: Quota) -> C
 
 
 class _Field:
-    """The candidates of the first strategy; those of a level of the tree are looked up when the contest comes there."""
+    """The candidates of the first strategy.
+
+    Those of a level of the tree are looked up when the contest comes there: a search that ends in
+    one branch does not pay for the others.
+
+    Attributes:
+        cursors: The candidates of the queues looked up so far; the ask's own only if it has some.
+    """
 
     def __init__(self, trial: QuotaOverlay, wanted: PreemptionRequest) -> None:
         self._trial = trial
@@ -88,7 +102,12 @@ class _Field:
         self._next = dict(pairwise(wanted.queue.down))
 
     def below(self, level: Quota) -> tuple[list[Quota], list[Quota]]:
-        """Return the queues with candidates and the cohorts right below a cohort; the ask's own branch always."""
+        """Return the queues with candidates and the cohorts right below a cohort.
+
+        The ask's own branch is there whether it borrows or not, as its victims need not; a branch
+        that is the ask's queue, only with candidates. Of the others only those are that borrow
+        something contested, or may lead to such; none where the policy reclaims nothing.
+        """
         branch = self._next.get(level)
         queues, cohorts = [], []
         if branch is not None and branch.spec is None:
@@ -107,14 +126,14 @@ class _Field:
         return queues, cohorts
 
     def cursor(self, queue: Quota) -> Cursor:
-        """Return the candidates of a queue, as far as they are left."""
+        """Return the candidates of a queue, as far as they are left; looked up once."""
         found = self.cursors.get(queue)
         if found is None:
             found = self.cursors[queue] = cursor_of(self._trial, self._wanted, queue)
         return found
 
     def queues(self, level: Quota) -> Iterator[Quota]:
-        """Yield all queues below a cohort that may have candidates."""
+        """Yield all queues below a cohort that may have candidates, level by level."""
         levels = [level]
         for node in levels:
             queues, cohorts = self.below(node)
@@ -126,6 +145,8 @@ class _Run:
     """One search under way.
 
     Attributes:
+        trial: The tree with the ask in and the victims so far gone.
+        wanted: What is asked for.
         targets: Chosen so far; their usage is gone from the trial.
         retry: By queue, its first candidate that the first strategy refused.
         hopeless: Taking everything would not be enough.
@@ -143,7 +164,16 @@ class _Run:
         self._refused: list[Quota] = []
 
     def first(self, *, final: bool) -> bool:
-        """Run the first strategy; return whether the ask fits now."""
+        """Run the first strategy; return whether the ask fits now.
+
+        In its own queue the ask takes by priority alone. What belongs to its queue by nominal
+        quota it claims without comparing shares (``preemptWithinNominal``); rules 2 ask that once,
+        at the start, as Kueue does.
+
+        Args:
+            final: ``LessThanOrEqualToFinalShare``: the share of the ask's side is at most what the
+                victim's side has afterwards. Else ``LessThanInitialShare``: less than it has now.
+        """
         field, own = self._field, self.wanted.queue
         at_start = self._claims()
 
@@ -176,22 +206,31 @@ class _Run:
         return False
 
     def _spares(self, contest: Contest, theirs: Quota, *, final: bool) -> bool:
-        """Tell whether the share of the other side is too small for any of its workloads to be preempted.
+        """Tell whether the share of the other side is too small to preempt any of its workloads.
 
-        It only falls from here on, and without a victim the ask's does not.
+        It only falls from here on, and without a victim the ask's does not. So a whole branch is
+        refused by two numbers.
         """
         ours, _ = self._sides(theirs)
         share, before = order_of(contest.share(ours)), order_of(contest.share(theirs))
         return share > before if final else share >= before
 
     def _claims(self) -> bool:
-        """Tell whether the ask's queue is within its nominal quota of all that is contested, the ask counted."""
+        """Tell whether the ask's queue is within its nominal quota of all that is contested.
+
+        The ask is counted in that: what it claims belongs to its queue.
+        """
         return self._within_nominal and not self.trial.above(
             self.wanted.queue, self.wanted.contested
         )
 
     def second(self) -> bool:
-        """Run the second strategy over what the first refused: at most one victim a queue, judged by the shares before."""
+        """Run the second strategy over what the first refused; return whether the ask fits now.
+
+        It is ``LessThanInitialShare``: the shares before the victim goes decide, and the ask's
+        must be smaller. At most one victim a queue, its first candidate that was refused; then the
+        queue drops out.
+        """
         own = self.wanted.queue
         if own in self._field.cursors:
             self._retry_refused()
@@ -207,7 +246,11 @@ class _Run:
         return False
 
     def _retry_refused(self) -> None:
-        """Give what was refused as a whole another turn: victims of its own may have made the ask's share smaller."""
+        """Give what was refused as a whole another turn.
+
+        Victims of the ask's own queue may have made the ask's share smaller since. Each queue gets
+        its first candidate back, as if it had been refused by itself.
+        """
         for cohort in self._refused:
             for queue in self._field.queues(cohort):
                 cursor = self._field.cursors[queue]
@@ -260,7 +303,10 @@ class _Run:
         return False
 
     def _share_without(self, queue: Quota, theirs: Quota, entry: Entry) -> int:
-        """Return the share of the other side, once a candidate has gone as well."""
+        """Return the share of the other side, once a candidate has gone as well.
+
+        The trial is not changed for it: only the usage on the way up to that side is computed.
+        """
         pairs = self.wanted.candidates.pairs(entry[4])
         return order_of(share_of(theirs, self.trial.usage_without(queue, theirs, pairs)))
 

@@ -25,7 +25,12 @@ NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
 
 
 class Rank(NamedTuple):
-    """How good a flavor is: the mode, and how high it has to borrow (0: within its nominal quota)."""
+    """How good a flavor is.
+
+    Attributes:
+        mode: One of the five, `FIT` at best.
+        level: How high it has to borrow: 0 within nominal quota, else the height of a cohort.
+    """
 
     mode: int
     level: int
@@ -52,7 +57,13 @@ class FlavorAssignment(NamedTuple):
 
 
 class PodSetWish(NamedTuple):
-    """What one podset asks for, and the only flavors it takes; None: any."""
+    """What one podset asks for.
+
+    Attributes:
+        resources: Resource to amount, in base units.
+        fixed: Resource to the only flavor that it takes; one that is missing takes any. None: all
+            of them do.
+    """
 
     resources: Mapping[str, int]
     fixed: Mapping[str, str] | None
@@ -90,6 +101,11 @@ class Assigner:
     """Assigns the flavors of one ask.
 
     Attributes:
+        searcher: Searches victims where a flavor has no room.
+        trial: What is already decided.
+        ask: The ask.
+        queue: Its ClusterQueue.
+        spec: The manifest of that.
         usage: What the podsets so far take, by type index.
         contested: Types for which room must be made.
         level: The highest borrow level so far.
@@ -129,7 +145,11 @@ class Assigner:
         self._searched: dict[tuple[int, int], list[Target]] = {}
 
     def assign(self, podsets: tuple[PodSetWish, ...]) -> FlavorAssignment:
-        """Return the best flavors for all podsets; the second podset sees what the first one takes."""
+        """Return the best flavors for all podsets; the second podset sees what the first one takes.
+
+        All or nothing: where one podset finds no flavor the whole ask does not fit. The reason
+        names what is short in the words of the manifest.
+        """
         flavors: list[dict[str, str]] = []
         reason = ""
         for podset in podsets:
@@ -210,7 +230,15 @@ class Assigner:
     def _group(
         self, group: FlavorGroup, podset: PodSetWish
     ) -> tuple[str, dict[int, Rank], dict[int, int]] | None:
-        """Return the best flavor of a group, with the rank and amount of each resource; None when no flavor can hold them."""
+        """Return the best flavor of a group.
+
+        Flavors are tried in the order of the manifest, and the first that is good enough ends the
+        search. Of equals the earlier one stays. A tracer hears of every flavor that was looked at.
+
+        Returns:
+            The flavor, the rank of each of its types and the amount of each; None when no flavor
+            can hold them.
+        """
         names = sorted(name for name in podset.resources if name in group.resources)
         best: tuple[str, dict[int, Rank], dict[int, int]] | None = None
         best_rank = Rank(NO_FIT, 0)
@@ -244,7 +272,11 @@ class Assigner:
         return best
 
     def _worst(self, ranks: dict[int, Rank]) -> Rank:
-        """Return the rank of a flavor: the least preferred of its resources, and never a fit unless all fit."""
+        """Return the rank of a flavor: the least preferred of its resources.
+
+        The preference for a level over a mode may call a fit with borrowing worse than preemption
+        without. Then the mode is the worst of all the same.
+        """
         worst = Rank(FIT, 0)
         for rank in ranks.values():
             if rank.mode == NO_FIT:
@@ -255,7 +287,16 @@ class Assigner:
         return Rank(mode, worst.level) if worst.mode == FIT else worst
 
     def _rank(self, index: int, amount: int) -> Rank:
-        """Return how good one (flavor, resource) is for an amount."""
+        """Return how good one (flavor, resource) is for an amount.
+
+        The cheap answers come first: never possible, room right now, not permitted to preempt.
+        Only then are victims searched, on the trial, and the level is what it is without them.
+        Preemption counts as reclaim when no victim is of the ask's own queue.
+
+        Args:
+            index: Of the type.
+            amount: With what the podsets before take of it.
+        """
         trial, queue, spec = self.trial, self.queue, self.spec
         if amount > queue.potential(index):
             return Rank(NO_FIT, 0)

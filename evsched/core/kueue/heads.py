@@ -48,8 +48,9 @@ class QueueHeads:
     """The heads of all rounds of one step.
 
     Attributes:
+        skips: Rules 2: workloads for which nothing can be done now are passed over.
         done: Workloads that had their turn in this step.
-        reserving: QueueHeads of this round for which nothing can be done and that keep room.
+        reserving: Heads of this round for which nothing can be done and that keep room.
     """
 
     def __init__(self, state: State, waiting: Waiting) -> None:
@@ -83,12 +84,21 @@ class QueueHeads:
         return found if any(self._is_fresh(head, top) for head in found) else []
 
     def in_vain(self, ask: Ask) -> None:
-        """Note that a cycle looked at a workload in vain."""
+        """Note that a cycle looked at a workload in vain.
+
+        For the rest of the step others of its kind are parked with it, and its own victims, if it
+        has any, no longer keep it at the head.
+        """
         self._vain[_kind(ask)] = None
         self._hopeless[ask.id] = None
 
     def turn(self, ask: Ask) -> tuple[bool, int, int, tuple[int, int, str, str]]:
-        """Return the sort key of a head in a round that the budget may cut: those that keep room are first."""
+        """Return the sort key of a head in a round that the budget may cut.
+
+        Those that keep room come first, as they are considered whatever they cost. Then higher
+        priority, then those that no cycle looked at for longest, so that none is passed over for
+        ever. The place of an ask ends in its id, which makes the order total.
+        """
         keeps = not self.is_cuttable(ask)
         return (
             not keeps,
@@ -98,7 +108,11 @@ class QueueHeads:
         )
 
     def is_cuttable(self, ask: Ask) -> bool:
-        """Tell whether a head may wait for the next step: it is not in flight, nor a head that stays one (StrictFIFO)."""
+        """Tell whether a head may wait for the next step.
+
+        It may not while it is in flight, nor when it stays the head although nothing can be done
+        for it: others would take the room that it keeps.
+        """
         preemption = self._state.preemptions.get(ask.id)
         if preemption is not None and (preemption.waiting_for or not self.skips):
             return False
@@ -109,7 +123,11 @@ class QueueHeads:
     # ------------------------------------------------------------------------------------- all heads
 
     def _head(self, path: str, top: Quota) -> Ask | None:
-        """Return the best workload of a queue that is not parked."""
+        """Return the best workload of a queue that is not parked; None when all are.
+
+        Rules 1. How far the search came is remembered, as what is parked stays so until the step
+        ends.
+        """
         state = self._state
         places = self._waiting.queues.get(path)
         if places is None:
@@ -139,6 +157,12 @@ class QueueHeads:
         return not self._is_hopeless(ask, top)
 
     def _is_parked(self, ask: Ask, top: Quota) -> bool:
+        """Tell whether a workload is passed over until something ends in its tree.
+
+        One like another that was looked at in vain is parked unseen. That needs the same shape;
+        podsets and fixed flavors are not part of a shape, so such workloads are looked at
+        themselves.
+        """
         if not self._is_fresh(ask, top):
             return True
         if _kind(ask) in self._vain and not ask.podsets and ask.flavors is None:
@@ -147,7 +171,12 @@ class QueueHeads:
         return False
 
     def _is_fresh(self, ask: Ask, top: Quota) -> bool:
-        """Tell whether looking at a workload may bring something new."""
+        """Tell whether looking at a workload may bring something new.
+
+        It may when no cycle looked at it, or none since something ended in its tree; once in a
+        step. In a tree that the budget cut, those that the earlier part of the pass looked at have
+        had their turn.
+        """
         if ask.id in self.done:
             return False
         tried = self._state.unschedulable_since.get(ask.id)
@@ -172,7 +201,16 @@ class QueueHeads:
     # ------------------------------------------------------------------------- heads with prospects
 
     def _with_prospects(self, top: Quota, most: int | None) -> list[Ask]:
-        """Return the heads that a cycle could do something for, and those that keep room meanwhile."""
+        """Return the heads that a cycle could do something for, and those that keep room meanwhile.
+
+        Queues with an ask in flight come first, then those of workloads with prospects until there
+        are enough, then ``StrictFIFO`` queues, which keep room. Without a single head worth a
+        round none are returned.
+
+        Args:
+            top: Of the tree.
+            most: So many heads worth a round are enough; None: all.
+        """
         state = self._state
         self.reserving = {}
         found: dict[str, Ask | None] = {}
@@ -199,7 +237,7 @@ class QueueHeads:
         return [head for path in by_order(state, found) if (head := found[path]) is not None]
 
     def _is_live(self, top: Quota, head: Ask | None) -> bool:
-        """Tell whether a head is worth a round."""
+        """Tell whether a head is worth a round: it is fresh, and does more than to keep room."""
         return head is not None and head.id not in self.reserving and self._is_fresh(head, top)
 
     def _likely_head(self, path: str, top: Quota) -> Ask | None:
@@ -231,4 +269,8 @@ class QueueHeads:
 
 
 def _kind(ask: Ask) -> tuple[str, int, int, bool]:
+    """Return what workloads share that fare the same.
+
+    It is the queue, the amounts, the priority, and whether they may preempt.
+    """
     return (ask.queue, ask.shape, ask.priority, ask.may_preempt)

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 
 class KueueIndex(Index):
-    """Three parts, each built when a decision first needs it; a part hears of a change by the method of its name."""
+    """Three parts, each built when a decision first needs it.
+
+    A part hears of a change by the method of its name. One that is not built yet hears of nothing:
+    it is read from the state as a whole later. The state is the truth; an index may be dropped at
+    any time.
+
+    Attributes:
+        waiting: The asks by ClusterQueue; None until a decision needs it, as for the others.
+        candidates: Possible victims.
+        prospects: What the asks could get at best (rules 2).
+    """
 
     __slots__ = ("candidates", "prospects", "waiting")
 
@@ -28,7 +38,7 @@ class KueueIndex(Index):
         self.prospects: Prospects | None = None
 
     def asked(self, ask: Ask) -> None:
-        """A workload started to wait."""
+        """A workload started to wait; candidates are those that run, and are not concerned."""
         for part in (self.waiting, self.prospects):
             if part is not None:
                 part.asked(ask)
@@ -40,7 +50,7 @@ class KueueIndex(Index):
                 part.unasked(ask)
 
     def tried(self, asks: tuple[str, ...]) -> None:
-        """A cycle looked at these workloads."""
+        """A cycle looked at these workloads; they still wait."""
         for part in (self.waiting, self.prospects):
             if part is not None:
                 part.tried(asks)
@@ -52,7 +62,7 @@ class KueueIndex(Index):
         node: Node | None,  # noqa: ARG002
         pairs: Pairs,
     ) -> None:
-        """A workload was admitted."""
+        """A workload was admitted; that it no longer waits is told by `unasked`."""
         for part in (self.candidates, self.prospects):
             if part is not None:
                 part.started(allocation, pairs)
@@ -70,13 +80,19 @@ class KueueIndex(Index):
                 part.ended(allocation, pairs)
 
     def changed(self, allocation: Allocation) -> None:
-        """The eviction of a workload was requested, or withdrawn."""
+        """The eviction of a workload was requested, or withdrawn.
+
+        Its usage counts until it is gone, so this concerns the order of candidates alone.
+        """
         if self.candidates is not None:
             self.candidates.changed(allocation)
 
 
 def index_of(state: State) -> KueueIndex:
-    """Return the index of a state, a new one when there is none."""
+    """Return the index of a state, a new one when there is none.
+
+    A state that was read from a snapshot has none, and one of another family is replaced.
+    """
     index = state.index
     if not isinstance(index, KueueIndex):
         index = state.index = KueueIndex()
@@ -84,7 +100,7 @@ def index_of(state: State) -> KueueIndex:
 
 
 def waiting_of(state: State) -> Waiting:
-    """Return the index of a Kueue partition, built if this is its first use."""
+    """Return the asks of a Kueue partition by ClusterQueue, built if this is the first use."""
     index = index_of(state)
     found = index.waiting
     if found is None:
@@ -93,7 +109,7 @@ def waiting_of(state: State) -> Waiting:
 
 
 def candidates_of(state: State) -> Candidates:
-    """Return the index of a Kueue partition, built if this is its first use."""
+    """Return the possible victims of a Kueue partition, built if this is the first use."""
     index = index_of(state)
     found = index.candidates
     if found is None:
@@ -102,7 +118,7 @@ def candidates_of(state: State) -> Candidates:
 
 
 def prospects_of(state: State) -> Prospects:
-    """Return the index of a Kueue partition, built if this is its first use."""
+    """Return what asks of a Kueue partition could get at best, built if this is the first use."""
     index = index_of(state)
     found = index.prospects
     if found is None:

@@ -59,17 +59,26 @@ class FlavorGroup:
 class Quota:
     """The quotas of one ClusterQueue or cohort and what counts against them; amounts by type index.
 
+    Amounts are base units of each resource. A node is as old as its configuration: quotas are set
+    once, while the tree is built, and only usage changes after that.
+
     Attributes:
+        path: Of the queue it belongs to.
         name: Of the ClusterQueue or cohort, without prefix.
+        parent: The cohort above; None at the top.
+        order: Place in the configuration, which breaks ties.
         nominal: Its own quota; a type that is not there has none.
         borrowing, lending: Limits; a type that is not there has none.
         subtree: Quota of this node and all below it that they share.
         local: The part of ``subtree`` that is never lent.
         usage: What counts here; a type that is not there is not used.
         height: 0 for a ClusterQueue, 1 for a cohort that holds queues only.
+        weight_nano: Fair sharing weight in billionths; 0 is allowed.
+        top: The node at the top of the tree.
         down: From the top of the tree to this node, both included.
         borrowers: (cohorts) By type, the children that borrow: ClusterQueues that use more than
             their nominal quota, and cohorts with such queues below them.
+        groups: (ClusterQueues) Resources that get their flavor together.
         spec: Of a ClusterQueue; None for a cohort.
         resource_of: Type index to resource name, of all types that the configuration names.
     """
@@ -157,7 +166,11 @@ class Quota:
                 node = node.parent
 
     def _borrows(self, index: int, *, borrows: bool) -> None:
-        """Note in the cohort that this ClusterQueue borrows or no longer does, and above as far as that is the first or last."""
+        """Note in the cohort that this ClusterQueue borrows a type, or no longer does.
+
+        A cohort that has its first such child, or lost its last, is noted in the one above in the
+        same way; else the walk ends.
+        """
         child, node = self, self.parent
         while node is not None:
             known = node.borrowers.setdefault(index, {})
@@ -191,7 +204,11 @@ class Quota:
         return found
 
     def lendable(self, resource: str) -> int:
-        """Return what could be used here of a resource, all flavors of the tree together (reference section 5)."""
+        """Return what could be used here of a resource, all flavors together (reference section 5).
+
+        It is what shares are measured by, so flavors count together. It depends on the manifests
+        alone and is kept; it saturates at `UNLIMITED`.
+        """
         found = self._lendable.get(resource)
         if found is None:
             name_of = self.resource_of

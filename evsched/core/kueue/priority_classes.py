@@ -14,7 +14,10 @@ MAX_SHOWN = 8
 
 
 def class_problem(state: State, proposed: v.AskSubmitted) -> Rejection | None:
-    """Refuse a class that is not in the configuration."""
+    """Refuse a class that is not in the configuration; None when there is nothing to refuse.
+
+    The refusal names classes that exist, at most `MAX_SHOWN`, so that a misspelt name is found.
+    """
     name, classes = proposed.priority_class, _classes(state)
     if not name or name in classes:
         return None
@@ -40,5 +43,6 @@ def with_priority(state: State, event: v.AskSubmitted) -> v.AskSubmitted:
 
 
 def _classes(state: State) -> dict[str, int]:
+    """Return the value of each class by its name; none with another family."""
     spec = state.configuration
     return spec.priority_classes if isinstance(spec, KueueSpec) else {}

@@ -31,10 +31,14 @@ if TYPE_CHECKING:
 
 
 class Prospects:
-    """The waiting workloads of a partition by cohort tree, and what could be had of their own queues."""
+    """The waiting workloads of a partition by cohort tree, and what their own queues could give.
+
+    It holds nothing that the state does not say: dropping it and building it again changes no
+    decision.
+    """
 
     def __init__(self, state: State) -> None:
-        """Build it from what runs and waits."""
+        """Build it from what runs and waits; usage first, before there are trees to tell of it."""
         spec = state.configuration
         assert isinstance(spec, KueueSpec)
         self._state = state
@@ -48,7 +52,7 @@ class Prospects:
             self.asked(ask)
 
     def tree(self, top: Quota) -> Shortlist:
-        """Return the waiting workloads of a tree."""
+        """Return the waiting workloads of a tree, laid out when it is first asked about."""
         found = self._trees.get(top)
         if found is None:
             reach = TreeReach(top, fair=self._fair)
@@ -56,7 +60,11 @@ class Prospects:
         return found
 
     def asked(self, ask: Ask) -> None:
-        """A workload started to wait."""
+        """A workload started to wait.
+
+        A workload of a queue that left the configuration is not kept: there is no quota to compare
+        with.
+        """
         quota = quota_in(self._state.queues[ask.queue])
         if quota is not None:
             tried = self._state.unschedulable_since.get(ask.id, 0)
@@ -69,7 +77,7 @@ class Prospects:
             self.tree(quota.top).remove(ask.id)
 
     def tried(self, names: tuple[str, ...]) -> None:
-        """A cycle looked at these workloads."""
+        """A cycle looked at these workloads; its number decides which come first next time."""
         state = self._state
         for name in names:
             quota = quota_in(state.queues[state.asks[name].queue])
@@ -85,6 +93,7 @@ class Prospects:
         self._count(allocation, pairs, -1)
 
     def _count(self, allocation: Allocation, pairs: Pairs, sign: int) -> None:
+        """Count what a workload uses (``sign`` 1) or uncount it (-1), by its priority."""
         quota = quota_in(self._state.queues[allocation.queue])
         if quota is None:
             return  # its queue is no longer in the configuration and has no quota to give back
@@ -97,7 +106,15 @@ class Prospects:
             shortlist.used(quota)
 
     def _groups(self, ask: Ask, queue: Quota) -> Groups | None:
-        """Return what a workload asks for, of several podsets what the first one does; None when some has no quota at all."""
+        """Return what a workload asks for, by resource group and flavor.
+
+        Of several podsets only the first counts, since the amounts of the next depend on its
+        flavors. That is a bound as well: a workload whose first podset fits nowhere fits nowhere.
+
+        Returns:
+            For each group asked in, the amounts by type of each flavor it takes; None when some of
+            it has no quota, or no flavor that it takes.
+        """
         if ask.podsets:
             resources: Mapping[str, int] = ask.podsets[0].resources
             fixed = ask.podsets[0].flavors
@@ -119,7 +136,16 @@ class Prospects:
 def _flavors(
     group: FlavorGroup, resources: Mapping[str, int], fixed: Mapping[str, str] | None
 ) -> list[dict[int, int]]:
-    """Return the amounts by type in each flavor of a group that a podset takes; ``fixed`` names the only ones."""
+    """Return the amounts by type in each flavor of a group that a podset takes.
+
+    Args:
+        group: Of the ClusterQueue.
+        resources: What the podset asks for; amounts of 0 are left out.
+        fixed: Resource to the only flavor it takes; None, or a missing resource: any.
+
+    Returns:
+        One mapping a flavor, in the order of the manifest; empty when it takes none of them.
+    """
     names = sorted(name for name in resources if name in group.resources)
     return [
         {indices[name]: resources[name] for name in names if resources[name]}

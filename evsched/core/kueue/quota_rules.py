@@ -204,7 +204,10 @@ def _names(spec: KueueSpec) -> Iterator[Problem]:
 
 
 def _shown(subject: str) -> str:
-    """Return a subject that may hold anything for a message."""
+    """Return a subject that may hold anything for a message.
+
+    One that is long or does not print is quoted and cut: a message goes to terminals and logs.
+    """
     return (
         subject if subject.isprintable() and len(subject) <= MAX_RESOURCES else repr(subject[:64])
     )
@@ -297,7 +300,10 @@ def _groups(
 
 
 def _group_size(subject: str, field: str, group: ResourceGroupSpec) -> Iterator[Problem]:
-    """Check how much one resource group holds: by each side, and by the product of both."""
+    """Check how much one resource group holds: by each side, and by the product of both.
+
+    An empty group is refused too, as it says nothing.
+    """
     rows, columns = len(group.flavors), len(group.resources)
     for name, number, most in (
         ("coveredResources", columns, MAX_RESOURCES_IN_GROUP),
@@ -322,6 +328,8 @@ def _once(
     seen_in_group: tuple[dict[str, int], int],
 ) -> Iterator[Problem]:
     """Check that a resource or flavor is a name and is in one group only, once.
+
+    Were a resource in two groups, nothing would say which of them gives it its flavor.
 
     Args:
         subject: Whose group it is.

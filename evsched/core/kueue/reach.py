@@ -39,7 +39,11 @@ BOUNDLESS = 1 << 62
 
 
 class Siblings:
-    """The shares of all nodes of a tree, and the largest one among the children of each cohort."""
+    """The shares of all nodes of a tree, and the largest one among the children of each cohort.
+
+    Needed under fair sharing only. A node that does not borrow counts as share 0, so the largest
+    one of a cohort is never negative.
+    """
 
     def __init__(self, nodes: list[Quota], rows: dict[Quota, int]) -> None:
         """Compute the share of every node."""
@@ -52,7 +56,14 @@ class Siblings:
                 self._largest[node.parent] = max(best, self._shares[rows[node]])
 
     def update(self, node: Quota) -> bool:
-        """Note that the usage of a node changed; tell whether the largest share among its siblings is another now."""
+        """Note that the usage of a node changed.
+
+        A larger share replaces the largest one at once. Only when the largest one itself fell are
+        all siblings compared again.
+
+        Returns:
+            Whether the largest share among the siblings is another now, which matters to all.
+        """
         parent, row = node.parent, self._rows[node]
         if parent is None:
             return False
@@ -68,7 +79,11 @@ class Siblings:
         return self._largest[parent] != largest
 
     def allowance(self, node: Quota, index: int) -> int:
-        """Return how much more of a type a node could use without a larger share than the largest among its siblings."""
+        """Return how much of a type a node may add within the largest share among its siblings.
+
+        It solves the inequality of shares for the amount, rounding in favour of the node. Negative
+        where it is above that already; `BOUNDLESS` in size at most.
+        """
         parent = node.parent
         assert parent is not None  # the top of a tree has no share
         resource, largest = node.resource_of.get(index, ""), self._largest[parent]
@@ -87,12 +102,16 @@ class Siblings:
 
 
 class TypeColumns:
-    """One type in one tree.
+    """One type in one tree, an entry a node.
 
     Attributes:
-        usage: Mirrors `Quota.usage`.
+        index: Of the type.
+        quota: Subtree quota, capped at `LARGE`.
+        local: The part of it that is never lent, capped alike.
+        limit: Borrowing limit; `BOUNDLESS` where there is none.
+        usage: Mirrors `Quota.usage`, capped alike.
         base: Of each node, the amount that may be claimed because of this node.
-        blind: Whether an amount is too large to calculate with.
+        room_and_claim: The two bounds; None until asked for after a change.
     """
 
     __slots__ = (
@@ -100,7 +119,7 @@ class TypeColumns:
     )  # fmt: skip
 
     def __init__(self, index: int, nodes: list[Quota]) -> None:
-        """Read the quotas of all nodes."""
+        """Read the quotas and the usage of all nodes; quotas do not change while a tree lasts."""
 
         def column(value: Callable[[Quota], int]) -> Column:
             return np.array([value(node) for node in nodes], dtype=np.int64)
@@ -119,11 +138,14 @@ class TypeColumns:
 
     @property
     def blind(self) -> bool:
-        """Whether an amount is too large to calculate with."""
+        """Whether an amount is too large to calculate with.
+
+        A quota that is makes it so for good, usage as long as it lasts.
+        """
         return self._fixed or bool(self._large)
 
     def update(self, row: int, node: Quota) -> None:
-        """Read the usage of a node."""
+        """Read the usage of a node; the bounds of the whole tree have to be computed anew."""
         used = node.usage.get(self.index, 0)
         if used >= LARGE:
             self._large[row] = None
@@ -141,7 +163,12 @@ class TreeReach:
     """
 
     def __init__(self, top: Quota, *, fair: bool) -> None:
-        """Lay out the tree, level by level."""
+        """Lay out the tree, level by level, so that every parent's row comes before its children's.
+
+        Args:
+            top: The cohort, or the ClusterQueue without one, at the top.
+            fair: Whether shares limit what may be claimed.
+        """
         levels = [[top]]
         while below := [child for node in levels[-1] for child in (*node.cohorts, *node.queues)]:
             levels.append(below)
@@ -158,11 +185,18 @@ class TreeReach:
         self._touched: dict[Quota, None] = {}
 
     def touch(self, queue: Quota) -> None:
-        """Note that the usage of a ClusterQueue changed, and with it that of the cohorts above."""
+        """Note that the usage of a ClusterQueue changed, and with it that of the cohorts above.
+
+        Nothing is computed yet: many changes may come between two questions.
+        """
         self._touched[queue] = None
 
     def is_blind(self, index: int) -> bool:
-        """Tell whether nothing can be ruled out for a type."""
+        """Tell whether nothing can be ruled out for a type.
+
+        A quota near the end of int64, which is as good as unlimited, makes it so in its whole
+        tree.
+        """
         return self._columns(index).blind
 
     def slack(self, index: int) -> Column:
@@ -178,6 +212,7 @@ class TreeReach:
         return columns.room_and_claim
 
     def _columns(self, index: int) -> TypeColumns:
+        """Return the columns of a type, up to date; made when it is first asked about."""
         self._refresh()
         columns = self._types.get(index)
         if columns is None:
@@ -187,7 +222,11 @@ class TreeReach:
         return columns
 
     def _refresh(self) -> None:
-        """Read what changed since the last question."""
+        """Read what changed since the last question.
+
+        Changed are the touched queues and the cohorts above them. Where that changes the largest
+        share of a cohort, all its children may claim another amount.
+        """
         if not self._touched:
             return
         changed = dict.fromkeys(node for queue in self._touched for node in queue.down)
@@ -204,6 +243,13 @@ class TreeReach:
                 self._base(columns, node)
 
     def _base(self, columns: TypeColumns, node: Quota) -> None:
+        """Compute what may be claimed because of one node.
+
+        Classic: what it leaves of its own quota. Under fair sharing: the amount up to the largest
+        share of its siblings; a ClusterQueue may claim its nominal quota whatever the shares are.
+        The top has no siblings and nothing above it to claim from, so it keeps its boundless
+        negative base.
+        """
         if node.parent is None:
             return
         row = self.rows[node]
@@ -215,6 +261,15 @@ class TreeReach:
         columns.base[row] = base
 
     def _descend(self, columns: TypeColumns) -> tuple[Column, Column]:
+        """Compute both bounds of a type, from the top of the tree down.
+
+        Room goes down as in `evsched.core.kueue.trial.QuotaOverlay.room`: bounded by the borrowing
+        limit, plus what the node keeps for itself. A claim of a cohort is one of all below it, to
+        which each adds what it keeps free.
+
+        Returns:
+            Room and claim, an entry a node; room is negative where a node is overcommitted.
+        """
         used, quota, kept = columns.usage, columns.quota, columns.local
         free = np.maximum(kept - used, 0)
         most = quota - kept - np.maximum(used - kept, 0) + columns.limit

@@ -42,7 +42,12 @@ FEWEST_ROWS = 16
 
 
 class OwnUsage:
-    """What the workloads of one queue use of one type, by priority."""
+    """What the workloads of one queue use of one type, by priority.
+
+    Attributes:
+        priorities: Those in use, ascending, each once.
+        amounts: What all workloads of the priority at the same place use together, never 0.
+    """
 
     __slots__ = ("amounts", "priorities")
 
@@ -52,7 +57,11 @@ class OwnUsage:
         self.amounts: list[int] = []
 
     def add(self, priority: int, amount: int) -> None:
-        """Count an amount, or take it off again when it is negative."""
+        """Count an amount, or take it off again when it is negative.
+
+        A priority of which nothing is left is forgotten, so that the lists stay as short as what
+        runs is diverse.
+        """
         place = bisect_left(self.priorities, priority)
         if place == len(self.priorities) or self.priorities[place] != priority:
             self.priorities.insert(place, priority)
@@ -62,18 +71,33 @@ class OwnUsage:
             del self.priorities[place], self.amounts[place]
 
     def below(self, priority: int, *, equal: bool) -> int:
-        """Return what those of a lower (or equal) priority use together."""
+        """Return what workloads of a lower (or equal) priority use together.
+
+        Workloads on their way out are included: a search may choose them too.
+        """
         find = bisect_right if equal else bisect_left
         return sum(self.amounts[: find(self.priorities, priority)])
 
 
 class Classes:
-    """The classes of one tree: workloads of one queue with one priority that may preempt, or may not."""
+    """The classes of one tree: workloads of one queue and priority that may preempt, or may not.
+
+    What a class could get depends on nothing else, so thousands of workloads cost as much as their
+    classes. Numbers of classes are rows of columns; the number of an empty class is used again, as
+    priorities come and go.
+    """
 
     def __init__(
         self, reach: TreeReach, own: dict[Quota, dict[int, OwnUsage]], *, fair: bool
     ) -> None:
-        """Start with none; ``own`` is kept by `evsched.core.kueue.prospects.Prospects`."""
+        """Start with none.
+
+        Args:
+            reach: What the queues of the tree could get, whichever class asks.
+            own: By queue and type what its workloads use, kept by
+                `evsched.core.kueue.prospects.Prospects`; read here only.
+            fair: Whether shares decide, and not borrowing alone.
+        """
         self._reach = reach
         self._own = own
         self._fair = fair
@@ -89,7 +113,7 @@ class Classes:
         self._stale: dict[int, None] = {}
 
     def join(self, queue: Quota, ask: Ask) -> int:
-        """Return the class of a workload, with one member more."""
+        """Return the class of a workload, with one member more; it begins with its first."""
         key = (queue, ask.priority, ask.may_preempt)
         number = self._numbers.get(key)
         if number is None:
@@ -98,7 +122,11 @@ class Classes:
         return number
 
     def leave(self, number: int) -> None:
-        """Take one member off a class; the number of an empty one is given out again."""
+        """Take one member off a class; the number of an empty one is given out again.
+
+        Its entries in the columns stay as they are until then: no workload that waits refers to
+        them.
+        """
         self._members[number] -= 1
         if not self._members[number]:
             key = self._keys[number]
@@ -106,11 +134,21 @@ class Classes:
             self._free.append(number)
 
     def used(self, queue: Quota) -> None:
-        """Note that what the workloads of a queue use changed."""
+        """Note that what the workloads of a queue use changed.
+
+        Only the classes of that queue depend on it, and they are computed anew at the next
+        question.
+        """
         self._stale.update(self._of_queue.get(queue, {}))
 
     def reach(self, index: int) -> Column:
-        """Return what each class could get of a type at best."""
+        """Return what each class could get of a type at best, one entry a class.
+
+        That is the larger of two ways. Without other queues: the room, and what workloads of its
+        own queue could give up. By reclaiming: the claim, which victims of the own queue may
+        raise. Both are bounds from above, as no way is ruled out that a search might find (record
+        41).
+        """
         if self._reach.is_blind(index):
             return np.full(len(self._rows), ANYTHING)
         room, claim = self._reach.room_and_claim(index)
@@ -123,6 +161,11 @@ class Classes:
         return np.where(self._open, ANYTHING, best)
 
     def _begin(self, key: tuple[Quota, int, bool]) -> int:
+        """Give a new class a number, and note what its queue's policies allow it.
+
+        Returns:
+            Its number: one that an empty class left, or the next one.
+        """
         if self._free:
             number = self._free.pop()
             self._keys[number] = key
@@ -156,7 +199,11 @@ class Classes:
             self._given_up[index] = np.hstack([own, np.zeros(more, dtype=np.int64)])
 
     def _own_of(self, index: int) -> Column:
-        """Return how much of a type each class may take from workloads of its own queue."""
+        """Return how much of a type each class may take from workloads of its own queue.
+
+        The column of a type is filled when it is first asked for; after that only stale classes
+        are.
+        """
         if self._stale:
             for known, column in self._given_up.items():
                 for number in self._stale:
@@ -170,6 +217,12 @@ class Classes:
         return own
 
     def _preemptible(self, number: int, index: int) -> int:
+        """Return how much of a type one class may take from its own queue.
+
+        ``LowerOrNewerEqualPriority`` gives up equal priorities by age. Ages are not kept here, so
+        all that is equal counts: the bound may only be too high. It is capped at `LARGE`, to be
+        added up safely.
+        """
         queue, priority, may_preempt = self._keys[number]
         policy = queue.spec.within_cluster_queue if queue.spec is not None else "Never"
         usage = self._own.get(queue, {}).get(index)
@@ -179,7 +232,13 @@ class Classes:
 
 
 class Shortlist:
-    """The waiting workloads of one cohort tree."""
+    """The waiting workloads of one cohort tree.
+
+    A workload has a row as long as it waits; a vacant row is used again. Amounts stand in tables,
+    one for each place of a group in the request and each set of types of a flavor: a line a type,
+    a column a workload. The answer for all rows is kept until a workload comes or goes, or usage
+    changes.
+    """
 
     def __init__(self, reach: TreeReach, classes: Classes) -> None:
         """Start with nothing waiting."""
@@ -227,7 +286,7 @@ class Shortlist:
         self._passes = None
 
     def remove(self, name: str) -> None:
-        """Forget a workload."""
+        """Forget a workload; its row becomes vacant and matches nothing."""
         row = self._rows.pop(name)
         self._vacant.append(row)
         self._groups[row] = VACANT
@@ -237,11 +296,16 @@ class Shortlist:
         self._passes = None
 
     def tried(self, name: str, cycle: int) -> None:
-        """Note that a cycle looked at a workload."""
+        """Note that a cycle looked at a workload.
+
+        Args:
+            name: Its id.
+            cycle: The number of that cycle, from 1 on.
+        """
         self._keys[1, self._rows[name]] = cycle
 
     def used(self, queue: Quota) -> None:
-        """Note that the usage of a queue changed."""
+        """Note that the usage of a queue changed, and with it what classes may get."""
         self._reach.touch(queue)
         self._classes.used(queue)
         self._passes = None
@@ -258,7 +322,10 @@ class Shortlist:
     # ----------------------------------------------------------------------------------------- look
 
     def passes(self, name: str) -> bool:
-        """Tell whether a cycle could do anything for a workload."""
+        """Tell whether a cycle could do anything for a workload.
+
+        True promises nothing; False is certain on the state as it is.
+        """
         return bool(self._all_passes()[self._rows[name]])
 
     def order(self, since: int | None) -> Iterator[str]:
@@ -283,12 +350,18 @@ class Shortlist:
                 yield self._ids[row]
 
     def _all_passes(self) -> Flags:
+        """Return for every row whether it passes, compared anew only where something changed."""
         if self._passes is None:
             self._passes = self._compare()
         return self._passes
 
     def _compare(self) -> Flags:
-        """Compare what every workload asks for with what its class could get."""
+        """Compare what every workload asks for with what its class could get.
+
+        A flavor is enough when all its types are, a group when one of its flavors is. A workload
+        passes when so many groups are enough as it asks in: all of them. Vacant and impossible
+        rows carry a number of groups that no count reaches.
+        """
         reaches: dict[int, Column] = {}
         enough: dict[int, Flags] = {}
         for (number, types), table in self._amounts.items():

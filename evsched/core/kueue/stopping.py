@@ -79,7 +79,13 @@ def drain_all(step: Step, cause: int) -> None:
 def drain_one(step: Step, name: str, cause: int) -> None:
     """Evict a workload that was found running in a queue that is to be drained.
 
-    The agent reports what runs in any order; a queue may have been stopped before.
+    The agent reports what runs in any order; a queue may have been stopped before. A ClusterQueue
+    comes before a LocalQueue, as in `drain_all`, so that the same reason is told.
+
+    Args:
+        step: Which takes the event.
+        name: Id of the allocation.
+        cause: The ``seq`` of the event that reported it.
     """
     state = step.state
     spec, allocation = state.configuration, state.allocations[name]
@@ -101,6 +107,13 @@ def _tell(step: Step, queue: str, going: Iterable[Allocation], reason: str, caus
 
     The target is the sum of what they use, so that the event reads as enforcement of a maximum of
     0.
+
+    Args:
+        step: Which takes the event.
+        queue: Path of the ClusterQueue, for a LocalQueue too: it is the one with the quota.
+        going: In any order; they are sorted as preemption would.
+        reason: A key of `evsched.core.kueue.messages.TEXTS`.
+        cause: The ``seq`` that the event names as its cause.
     """
     state = step.state
     chosen = sorted(going, key=entry_of)

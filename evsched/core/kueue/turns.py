@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 
 def turns(kueue: KueueSpec, trial: QuotaOverlay, nominees: list[Nominee]) -> Iterator[Nominee]:
-    """Yield the nominees in their order; each must be handled before the next is asked for."""
+    """Yield the nominees in their order; each must be handled before the next is asked for.
+
+    The classic order depends on the nominees alone and is fixed at the start. That of fair sharing
+    depends on what those before were given.
+    """
     if kueue.fair_sharing:
         return _tournaments(kueue, trial, nominees)
     return iter(
@@ -37,6 +41,11 @@ def turns(kueue: KueueSpec, trial: QuotaOverlay, nominees: list[Nominee]) -> Ite
 def _tournaments(
     kueue: KueueSpec, trial: QuotaOverlay, nominees: Iterable[Nominee]
 ) -> Iterator[Nominee]:
+    """Yield the nominees tree by tree, in the order of the configuration.
+
+    Trees have no quota in common, so it does not matter which comes first; a fixed order makes
+    logs comparable.
+    """
     trees: dict[Quota, dict[Quota, Nominee]] = {}
     for nominee in nominees:
         trees.setdefault(nominee.queue.top, {})[nominee.queue] = nominee
@@ -85,11 +94,19 @@ class _Tournament:
                     heappush(self._heaps[node.parent], self._place(node, below[0][3]))
 
     def _enter(self, node: Quota, queue: Quota) -> None:
+        """Note that the nominee of a queue stands for a node among its siblings.
+
+        The heap of the siblings is made once all have entered.
+        """
         assert node.parent is not None  # the top of a tree is not among anybody's children
         self._heaps[node.parent].append(self._place(node, queue))
 
     def _place(self, node: Quota, queue: Quota) -> tuple[Standing, int, Quota, Quota]:
-        """Return how a node stands with the nominee of a queue counted; the id of the ask makes it unique."""
+        """Return how a node stands with the nominee of a queue counted, smallest first.
+
+        The usage is added for the comparison and taken off again. The id of the ask makes the
+        place unique, so that nodes are never compared.
+        """
         nominee, trial = self._entered[queue], self._trial
         usage = nominee.assignment.usage
         trial.add(queue, usage.items())

@@ -74,6 +74,7 @@ class Waiting:
             self.new.pop(name, None)
 
     def _places(self, path: str) -> list[Place]:
+        """Return the places of a queue, noted in its tree when its first ask comes."""
         places = self.queues.get(path)
         if places is None:
             places = self.queues[path] = []

@@ -38,7 +38,7 @@ Before = dict[str, quota_timers.Rule]
 
 
 def before(state: State) -> Before:
-    """Return what a configuration change will replace."""
+    """Return what a configuration change will replace; to be asked before it is applied."""
     return quota_timers.rules(state.queues)
 
 
@@ -78,7 +78,17 @@ def after_configuration(
 
 
 def enforce(step: Step, timer: Timer, *, miss_percent: int = 100) -> None:
-    """Enforce the maximum of a queue whose delay has passed; queues below it that are due at the same instant come first."""
+    """Enforce the maximum of a queue whose delay has passed.
+
+    Queues below it that are due at the same instant come first, the deepest first: what leaves
+    them has left the queue above as well, so less is left to be done there. Each has its own
+    decision.
+
+    Args:
+        step: The step that decides.
+        timer: The one that fired; its subject is the path of the queue, which may be gone.
+        miss_percent: As in `enforce_target`.
+    """
     state = step.state
     queue = state.queues.get(timer.subject)
     if queue is None:
@@ -93,7 +103,15 @@ def enforce(step: Step, timer: Timer, *, miss_percent: int = 100) -> None:
 def enforce_maximum(
     step: Step, queue: Queue, maximum: Mapping[int, int], *, cause: int, miss_percent: int = 100
 ) -> None:
-    """Preempt what a queue uses above a maximum, by type index; else as `enforce_target`."""
+    """Preempt what a queue uses above a maximum; else as `enforce_target`.
+
+    Args:
+        step: The step that decides.
+        queue: Any queue.
+        maximum: By type index; a type that is not there has none.
+        cause: The ``seq`` that the event names as its cause.
+        miss_percent: As in `enforce_target`.
+    """
     enforce_target(step, queue, over(queue, maximum), cause=cause, miss_percent=miss_percent)
 
 
@@ -154,7 +172,11 @@ def enforce_target(
 def _unhelpful(
     step: Step, path: str, cause: int, reason: str, plan: quota_plan.QuotaPlan | None = None
 ) -> None:
-    """Write that an enforcement preempts nobody, and why."""
+    """Write that an enforcement preempts nothing, and why.
+
+    It is an event as the decision is, because the timer is spent with either: a reader of the log
+    finds what became of it. Without a plan no amounts are told.
+    """
     named = step.state.types.named
     step.emit(
         v.QuotaPreemptionUnhelpful,
@@ -167,7 +189,14 @@ def _unhelpful(
 
 
 def _too_much_missed(state: State, plan: quota_plan.QuotaPlan, miss_percent: int) -> str:
-    """Return why the plan is not good enough (quota_enforcement, "Preemption does not help"); empty when it is."""
+    """Return why the plan is not good enough (quota_enforcement, "Preemption does not help").
+
+    Each type is judged by itself, in the order of their names, and the first that fails is told.
+    Integers are compared, so no rounding decides.
+
+    Returns:
+        The reason; empty when the plan is good enough.
+    """
     names = state.types.names
     for index, amount in sorted(plan.unmet().items(), key=lambda one: names[one[0]]):
         if amount * 100 > miss_percent * plan.target[index]:
@@ -179,7 +208,11 @@ def _too_much_missed(state: State, plan: quota_plan.QuotaPlan, miss_percent: int
 
 
 def _nobody(state: State, plan: quota_plan.QuotaPlan) -> str:
-    """Return why there is no victim at all."""
+    """Return why there is no victim at all.
+
+    All that runs below the queue is counted by the reason for which it stays; the reasons are told
+    in the order of the table, those without a count left out.
+    """
     words = {
         "leaving": "are leaving already",
         "required-node": "belong to their node (DaemonSet)",

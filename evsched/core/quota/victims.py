@@ -51,7 +51,14 @@ def candidate_order(allocation: Allocation) -> tuple[bool, int, bool, int, str]:
 
 
 def in_order(allocations: Sequence[Allocation]) -> NDArray[np.int64]:
-    """Return the places of allocations sorted by `candidate_order`, quickly when there are many."""
+    """Return the places of allocations sorted by `candidate_order`, quickly when there are many.
+
+    The key is packed into one int64 where the ranges of priority and age permit it. Only stretches
+    of equal keys are sorted by id, in plain Python.
+
+    Args:
+        allocations: In any order.
+    """
     count = len(allocations)
     if count <= FEW:
         return np.array(
@@ -85,7 +92,7 @@ def in_order(allocations: Sequence[Allocation]) -> NDArray[np.int64]:
 
 
 def _column(values: Sequence[int]) -> NDArray[np.int64] | int:
-    """Return values as a column, or the one value of all."""
+    """Return values as a column, or the one value of all; there is at least one value."""
     first = values[0]
     return (
         int(first)
@@ -95,7 +102,11 @@ def _column(values: Sequence[int]) -> NDArray[np.int64] | int:
 
 
 def _stretches(same: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield start and end of every stretch of more than one element that are the same as their neighbour."""
+    """Yield start and end of every stretch of more than one element that are the same.
+
+    Args:
+        same: For each element but the last, whether it is the same as the next.
+    """
     if not same.any():
         return
     edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
@@ -144,7 +155,7 @@ class Leaf:
         self._columns: dict[int, NDArray[np.int64]] = {}
 
     def take(self, want: Mapping[int, int], room: dict[int, int]) -> dict[int, int]:
-        """Choose further candidates, in their order, until as much as is wanted has gone or nobody may go any more.
+        """Choose further candidates, in their order, until enough goes or no more may.
 
         A candidate goes when it has something of a type of which more is wanted, and when no
         guarantee on the path would be broken. The last one may hold more than what was still
@@ -165,7 +176,14 @@ class Leaf:
         return taking.total(self._sizes)
 
     def _take_fronts(self, taking: _Taking) -> int:
-        """Take front by front; return where to go on singly, which is the end unless there are very many different sizes."""
+        """Take front by front, at most `MOST_FRONTS` of them.
+
+        Each front ends at the first candidate that is passed over, and all of its size are dropped
+        with it.
+
+        Returns:
+            The place where to go on singly; the end unless there are very many different sizes.
+        """
         chosen = np.frombuffer(self.chosen, np.uint8)
         rest = np.flatnonzero(chosen == 0)
         for _ in range(MOST_FRONTS):
@@ -200,7 +218,10 @@ class Leaf:
         return useful
 
     def _column(self, index: int) -> NDArray[np.int64]:
-        """Return what each candidate holds of a type. No sum of them passes int64, since no usage does."""
+        """Return what each candidate holds of a type, in their order.
+
+        No sum of them passes int64, since no usage does.
+        """
         column = self._columns.get(index)
         if column is None:
             held = np.array([dict(pairs).get(index, 0) for pairs in self._sizes], np.int64)
@@ -208,7 +229,10 @@ class Leaf:
         return column
 
     def _take_singly(self, taking: _Taking, start: int) -> None:
-        """Look at candidates one by one."""
+        """Look at candidates one by one.
+
+        Sizes that were passed over are skipped, so this gives what the fronts would have given.
+        """
         chosen, sizes = self.chosen, self._sizes
         for place, number in enumerate(self._numbers[start:].tolist(), start):
             if chosen[place] or number in taking.passed:
@@ -230,7 +254,11 @@ class Leaf:
         ]
 
     def costliest_first(self, shapes: Container[int]) -> Iterator[tuple[Allocation, Leaf, int]]:
-        """Yield those that go and ask for one of these amounts, from the end of the order, with leaf and place."""
+        """Yield victims of some shapes, from the end of the order, with leaf and place.
+
+        Args:
+            shapes: Indices of the shapes that count.
+        """
         wanted = [number for shape, number in self._kinds.items() if shape in shapes]
         places = np.flatnonzero(np.frombuffer(self.chosen, np.uint8))
         places = places[np.isin(self._numbers[places], wanted)]
@@ -262,7 +290,10 @@ class _Taking:
         self.passed: dict[int, None] = {}
 
     def fits(self, pairs: Pairs) -> bool:
-        """Tell whether somebody of this size goes if it is his turn now."""
+        """Tell whether a candidate of this size goes if it is its turn now.
+
+        It must leave every guarantee whole, and hold at least one type that is still wanted.
+        """
         short, room = self.short, self.room
         useful = False
         for index, amount in pairs:
@@ -272,7 +303,13 @@ class _Taking:
         return useful
 
     def add(self, number: int, pairs: Pairs, count: int) -> None:
-        """Let so many of a size go."""
+        """Let so many candidates of a size go.
+
+        Args:
+            number: Of the size, within the leaf.
+            pairs: What each of them holds.
+            count: How many go.
+        """
         self.counts[number] += count
         short, room = self.short, self.room
         for index, amount in pairs:
