@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 
 
 def allocate(step: Step) -> None:
-    """Bind what fits. Does nothing when nothing happened that could help an ask that waits."""
+    """Bind what fits. Does nothing when nothing happened that could help an ask that waits.
+
+    Reservations come before the order of asks. With a tracer, what holds up the asks that still
+    wait is noted at the end.
+    """
     state = step.state
     if not state.asks:
         return
@@ -54,7 +58,10 @@ def allocate(step: Step) -> None:
 
 
 def order_of(state: State) -> WaitingOrder:
-    """Return the order of a state, built when it is not there, and brought up to the capacity of now."""
+    """Return the order of a state, built when it is not there.
+
+    It is brought up to the capacity of now, as shares are compared with the total of all nodes.
+    """
     index = index_of(state)
     order = index.order
     if not isinstance(order, WaitingOrder):
@@ -90,7 +97,16 @@ def _serve_reserved(step: Step, columns: NodeColumns) -> None:
 
 
 def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
-    """Return where an ask that has a node reserved can be bound now; None: not yet."""
+    """Return where an ask that has a node reserved can be bound now; None: not yet.
+
+    In this order:
+
+    - nowhere while a maximum is in the way, or, for an ask that is not in flight, a limit;
+    - on the reserved node, when the ask fits beside what others have reserved there;
+    - nowhere else while victims of it are still there, or when it is not in flight;
+    - on the reserved node whatever others have reserved there, when it is not nominated;
+    - on any node that has room, or on the required one.
+    """
     shape = state.types.shapes[ask.shape]
     preemption = state.preemptions.get(ask.id)
     if (
@@ -125,6 +141,12 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
 
 
 def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None:
+    """Bind asks in their order until none is left that could be bound.
+
+    What is in the way is reported to the order, which cuts off everything that it holds for: a
+    maximum the bucket, a limit the peers, a lack of room the demand. So each round binds an ask,
+    or takes away at least one group that would be tried.
+    """
     state = step.state
     asks, applications = state.asks, state.applications
     order.begin(columns)
@@ -156,7 +178,11 @@ def _serve_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> Non
 
 
 def look_for_room(state: State, order: WaitingOrder) -> None:
-    """Block those demands that matter to pauses and that no node has room for: nobody may have tried them."""
+    """Block those demands that matter to pauses and that no node has room for.
+
+    Allocation may not have tried them: a maximum or a limit may hold their asks back before any
+    node is looked at. Whether an application is paused must not depend on that.
+    """
     columns = columns_of(state)
     for demand in tuple(order.openings.unsure):
         if not demand.watched:
@@ -166,7 +192,10 @@ def look_for_room(state: State, order: WaitingOrder) -> None:
 
 
 def _place(order: WaitingOrder, columns: NodeColumns, demand: Demand) -> str | None:
-    """Return the node for an ask with a demand; None when none has room."""
+    """Return the node for an ask with a demand; None when none has room.
+
+    It is not bound by this, and nothing is noted at the demand.
+    """
     if demand.required is not None:
         return columns.place_on(demand.required, demand.shape.pairs)
     if order.bindable.blocked(demand):  # those that have grown since are the only ones to look at
@@ -177,7 +206,8 @@ def _place(order: WaitingOrder, columns: NodeColumns, demand: Demand) -> str | N
 def _before(state: State, order: WaitingOrder, ask: Ask) -> tuple[str, ...]:
     """Return the new applications of a stateaware leaf that start before that of an ask, in order.
 
-    A paused one makes way for those whose pause ends before its own.
+    Empty for an application that runs, and in leaves with another policy. A paused one makes way
+    for those whose pause ends before its own, so it does not count as before them.
     """
     queue_node = order.queue_nodes[ask.queue]
     own = queue_node.app_nodes[ask.application]
@@ -197,7 +227,11 @@ def _before(state: State, order: WaitingOrder, ask: Ask) -> tuple[str, ...]:
 
 
 def _note_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None:
-    """Tell the tracer what holds each waiting ask up; only explanations pay for this."""
+    """Tell the tracer what holds each waiting ask up; only explanations pay for this.
+
+    Everything that is in the way is noted, not just what was found first. An ask may be behind
+    others, above a maximum and without a node at once.
+    """
     state, tracer = step.state, step.tracer
     assert tracer is not None
     order.settle()

@@ -59,8 +59,12 @@ SHUT = -1
 class NodeHeap:
     """The nodes that some amounts fit, by (score, name); entries may be out of date.
 
+    Every node that fits has an entry with its score of now, once the journal is read to its end.
+    Other entries are dropped at the top: the score is another one, or the amounts no longer fit.
+
     Attributes:
-        pairs: The amounts; none for the heap of all nodes that take anybody.
+        entries: As `heapq` arranges them.
+        pairs: The amounts; none for the heap of all nodes that take any ask.
         read: How much of the journal is already in the heap.
     """
 
@@ -103,6 +107,8 @@ class NodeColumns:
         self._order = NameRanks(names)
         nodes = [state.nodes[name] for name in names]
         self._shut = [SHUT] * state.width
+        # Rows as plain integers, for looks at single nodes; the arrays are for looks at all of
+        # them.
         self._rest = [_rest(node) if node.schedulable else self._shut for node in nodes]
         self._score = [self._score_of(node) for node in nodes]
         table = np.array([_rest(node) for node in nodes], dtype=np.int64).reshape(
@@ -116,8 +122,10 @@ class NodeColumns:
         )
         self.scores: NDArray[np.int64] = np.array(self._score, dtype=np.int64)
         self.grown: dict[int, None] = {}
+        # Changed since the last `settle`; and the names of all that were settled, in order.
         self._dirty: dict[str, Node] = {}
         self._journal: list[str] = []
+        # By index of a shape; and how often those without a heap were searched for.
         self._heaps: dict[int, NodeHeap] = {}
         self._searched: dict[int, int] = {}
         self._all = self._heap_of(())
@@ -125,7 +133,11 @@ class NodeColumns:
     # -------------------------------------------------------------------------------------- changes
 
     def node_joined(self, node: Node) -> None:
-        """Give a new node a row."""
+        """Give a new node a row.
+
+        Its amounts are written by the next `settle`, which finds that they have grown from
+        nothing. So asks that had no room are tried on it.
+        """
         row = self.rows[node.name] = self._numbers.take(node.name)
         self._order.add(row, node.name)
         if row == len(self._rest):
@@ -137,7 +149,11 @@ class NodeColumns:
         self._dirty[node.name] = node
 
     def node_left(self, node: Node) -> None:
-        """Take the row of a node back: nothing fits there."""
+        """Take the row of a node back: nothing fits there.
+
+        Entries of heaps that name it are dropped when they come to the top. A node that comes back
+        under the same name is another one: its row and score are looked up anew.
+        """
         row = self.rows.pop(node.name)
         self._numbers.give(row)
         self._order.remove(row, node.name)
@@ -149,7 +165,11 @@ class NodeColumns:
             column[row] = SHUT
 
     def node_changed(self, node: Node) -> None:
-        """Note that usage, capacity, reservations or schedulability of a node changed; looked at when it matters."""
+        """Note that usage, capacity, reservations or schedulability of a node changed.
+
+        Looked at by the next `settle`, so that many changes of a node in one step cost one
+        reading.
+        """
         if node.name in self.rows:  # what ran on a node that left is released after that
             self._dirty[node.name] = node
 
@@ -165,12 +185,18 @@ class NodeColumns:
         for node in self._dirty.values():
             self._settle(node, self.rows[node.name])
         self._dirty.clear()
+        # What heaps have not read yet is dropped with them, or the journal would grow for ever.
         if len(self._journal) > 4 * len(self.rows) + 4096:
             self._journal.clear()
             self._heaps.clear()
             self._all = self._heap_of(())
 
     def _settle(self, node: Node, row: int) -> None:
+        """Write one row, and note whether it can take more of any type than before.
+
+        A node that takes no ask counts as one without any room, so that it has grown when it opens
+        again.
+        """
         rest = _rest(node)
         before = self._rest[row]
         seen = self._rest[row] = rest if node.schedulable else self._shut
@@ -183,6 +209,12 @@ class NodeColumns:
         self._journal.append(node.name)
 
     def _score_of(self, node: Node) -> int:
+        """Return the score of a node: its weighted mean use in billionths.
+
+        It is negative under ``binpacking``. Types without capacity are left out. A node that
+        shrank may use many times its capacity, so the score is held within bounds that fit into
+        int64.
+        """
         total = weighed = 0
         for weight, capacity, used in zip(self._weights, node.capacity, node.used, strict=True):
             if capacity > 0:
@@ -202,7 +234,10 @@ class NodeColumns:
         return fits
 
     def fits_in(self, row: int, pairs: Pairs) -> bool:
-        """Tell whether these amounts fit into what anybody may take of one node; `settle` first."""
+        """Tell whether these amounts fit into what any ask may take of one node; `settle` first.
+
+        Read from plain integers, not from the columns.
+        """
         rest = self._rest[row]
         for index, amount in pairs:  # noqa: SIM110 - a loop is twice as fast as a generator here
             if rest[index] < amount:
@@ -210,18 +245,32 @@ class NodeColumns:
         return True
 
     def rest(self, row: int) -> list[int] | None:
-        """Return what anybody may take of one node, by type; None when it takes nobody. `settle` first."""
+        """Return what any ask may take of one node, by type; None when it takes none.
+
+        Call `settle` first. The list is the one that is kept: it must not be changed.
+        """
         rest = self._rest[row]
         return None if rest is self._shut else rest
 
     def place_on(self, name: str, pairs: Pairs) -> str | None:
-        """Return the name when these amounts fit into what anybody may take of that node, else None."""
+        """Return the name of a node when these amounts fit into what any ask may take of it.
+
+        None when they do not, when it is not registered, and when it takes no ask at present.
+        """
         self.settle()
         row = self.rows.get(name)
         return name if row is not None and self.fits_in(row, pairs) else None
 
     def place_among(self, rows: list[int], pairs: Pairs) -> str | None:
-        """Return the first of some nodes, by score and then name, that these amounts fit; None when none does."""
+        """Return the first of some nodes, by score and then name, that these amounts fit.
+
+        Args:
+            rows: Few, as each is looked at; a row whose node has left is passed over.
+            pairs: The amounts.
+
+        Returns:
+            The name; None when they fit none of the nodes.
+        """
         self.settle()
         fitting = [
             (self._score[row], name)
@@ -231,7 +280,13 @@ class NodeColumns:
         return min(fitting)[1] if fitting else None
 
     def place(self, shape: Shape) -> str | None:
-        """Return the first node, in the order of the scores and then names, that the shape fits; None when none does."""
+        """Return the first node, by score and then name, that the shape fits; None when none does.
+
+        The first node of all is tried first. Then a shape is scanned for until `HEAP_FROM`
+        searches have shown that it comes often, and has a heap from then on. "asks bound, 5000
+        nodes, 50000 asks, one priority" measures heaps, "50000 asks of 500 shapes" measures scans,
+        which all shapes beyond `MOST_HEAPS` need.
+        """
         self.settle()
         pairs = shape.pairs
         name = self._first(self._all)
@@ -251,6 +306,10 @@ class NodeColumns:
         return self._first(heap)
 
     def _scan(self, pairs: Pairs) -> str | None:
+        """Return the first node that these amounts fit; None when there is none.
+
+        One look at all columns answers what a heap would: smallest score, then smallest name.
+        """
         rows = self.fitting(pairs).nonzero()[0]
         if not len(rows):
             return None
@@ -258,6 +317,10 @@ class NodeColumns:
         return self.names[self._order.first(rows[scores == scores.min()])]
 
     def _heap_of(self, pairs: Pairs) -> NodeHeap:
+        """Return a heap of the nodes that these amounts fit now.
+
+        No amounts: all nodes that take any ask. All of the journal counts as read.
+        """
         rows = np.flatnonzero(self.fitting(pairs))
         names = map(self.names.__getitem__, rows.tolist())
         entries = zip(self.scores[rows].tolist(), names, strict=True)
@@ -268,7 +331,11 @@ class NodeColumns:
         )
 
     def _first(self, heap: NodeHeap) -> str | None:
-        """Return the first node of a heap that is still what its entry says."""
+        """Return the first node of a heap that is still what its entry says.
+
+        None when there is none. First the nodes that changed since the last search are pushed
+        where they fit. The names are local because this loop runs once for each ask that is bound.
+        """
         entries, pairs, scores, journal, rest, shut, rows = (
             heap.entries,
             heap.pairs,
@@ -300,7 +367,10 @@ class NodeColumns:
 
 
 def _rest(node: Node) -> list[int]:
-    """Return what anybody may take of a node: capacity less usage less what is reserved for anybody."""
+    """Return what any ask may take of a node, by type: capacity less usage less all reservations.
+
+    Negative when the node shrank below that.
+    """
     rest = [capacity - used for capacity, used in zip(node.capacity, node.used, strict=True)]
     for shape in node.reserved.values():
         for index, amount in shape.pairs:
@@ -309,7 +379,10 @@ def _rest(node: Node) -> list[int]:
 
 
 def columns_of(state: State) -> NodeColumns:
-    """Return the columns of a state, built when they are not there."""
+    """Return the columns of a state, built when they are not there.
+
+    They follow the state from then on: the reducer tells the index of each change.
+    """
     index = index_of(state)
     columns = index.columns
     if not isinstance(columns, NodeColumns):

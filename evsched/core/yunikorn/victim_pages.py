@@ -4,6 +4,9 @@ To read every allocation of a large cluster takes longer than a step may. So the
 slices, in the steps before the first preemption, and the slices are put one behind the other when
 it comes. What changes in between is written again like any other page. Whether it was read in one
 slice or in many makes no difference to the columns, and so to no decision.
+
+The row "the longest slice of what is read ahead" of `benchmarks.growth_yunikorn` measures how long
+one such step takes.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ read; with more, by those that an ask requests, when one does."""
 class Pages(NamedTuple):
     """The pages of some nodes, one behind the other.
 
+    Places are numbered from 0 within a slice; `joined` moves what holds numbers of places.
+
     Attributes:
         room: Places, by page.
         schedulable: By page.
@@ -41,7 +46,7 @@ class Pages(NamedTuple):
         leaf, priority, flags: By place, as there.
         amounts: By type and place.
         parts: By component of the cost and place.
-        slots: By place.
+        slots: By place; None where the place is empty.
         largest_first: By type: the places of each page, those with most of it first; empty: not
             worked out.
         cheapest_first: The places of each page, the cheapest first.
@@ -61,22 +66,32 @@ class Pages(NamedTuple):
 
 
 def is_candidate(allocation: Allocation) -> bool:
-    """Tell whether an allocation can be a victim at all."""
+    """Tell whether an allocation can be a victim at all.
+
+    Not where its eviction was requested already, nor where it may run on its node only: evicted
+    there, it could run nowhere.
+    """
     return not allocation.eviction_requested and allocation.required_node is None
 
 
 def flags_of(allocation: Allocation) -> int:
-    """Return 2 for an allocation that opted out, plus 1 for an originator."""
+    """Return 2 for an allocation that opted out, plus 1 for an originator.
+
+    The smaller number is the one to take first: the order of candidates as one integer.
+    """
     return 2 * (not allocation.allow_preemption) + allocation.originator
 
 
 def read(state: State, cost: Cost, names: Sequence[str], number: Callable[[str], int]) -> Pages:
     """Return the pages of some nodes; one that is no longer there has an empty page.
 
+    The allocations of all of them are sorted at once: by page, flags, cost, and the newest first,
+    as `Cost.candidate_key` sorts those of one page. `SPARE` places stay empty behind each page.
+
     Args:
         state: Only read.
         cost: Its components become columns.
-        names: The nodes.
+        names: The nodes, in the order that their pages are to have.
         number: Returns the number of a leaf.
     """
     nodes = [state.nodes.get(name) for name in names]
@@ -91,6 +106,7 @@ def read(state: State, cost: Cost, names: Sequence[str], number: Callable[[str],
     flags = np.array([flags_of(one) for one in flat], np.int8)
     parts = [np.array([part.of(one) for one in flat], np.int64) for part in cost.parts]
     newest = np.array([-one.seq for one in flat], np.int64)
+    # The last key counts most: page and flags in one number, as flags are below 4.
     order = np.lexsort((newest, *reversed(parts), pages * 4 + flags))
     # Place of each: the start of its page plus its rank in it.
     shift = np.cumsum(room) - room - (np.cumsum(counts) - counts)
@@ -133,7 +149,10 @@ def read(state: State, cost: Cost, names: Sequence[str], number: Callable[[str],
 
 
 def empty(like: Pages, places: int) -> Pages:
-    """Return one page without a node, of so many places, with columns like those of other pages."""
+    """Return one page without a node, of so many places, with columns like those of other pages.
+
+    It is not schedulable and has no space, so that no search considers it.
+    """
     return Pages(
         room=np.array([places]),
         schedulable=np.zeros(1, np.bool_),
@@ -150,7 +169,11 @@ def empty(like: Pages, places: int) -> Pages:
 
 
 def joined(slices: Sequence[Pages]) -> Pages:
-    """Return the pages of all slices, at least one, one behind the other."""
+    """Return the pages of all slices, at least one, one behind the other.
+
+    What is by page or by place is put together as it is. Orders of places are shifted by the
+    places of the slices before.
+    """
     sizes = np.array([len(one.slots) for one in slices])
     offsets = (np.cumsum(sizes) - sizes).tolist()
 

@@ -1,17 +1,20 @@
-"""Which allocations could be preempted: columns over allocations and nodes, so that most nodes are ruled out all at once.
+"""Which allocations could be preempted: columns over allocations and nodes.
 
-The allocations of a node lie together in its *page*, cheapest victim first, so that what can be
-said of a node is a sum or a maximum over its page. Allocations that can never be victims (their
-eviction was requested already, or they have a required node) are left out. A page whose node
-changed is written again before the next decision; when most of them changed, everything is read
-again (`evsched.core.yunikorn.victim_pages`).
+Most nodes are ruled out all at once by them. The allocations of a node lie together in its *page*,
+cheapest victim first, so that what can be said of a node is a sum or a maximum over its page.
+Allocations that can never be victims (their eviction was requested already, or they have a
+required node) are left out. A page whose node changed is written again before the next decision;
+when most of them changed, everything is read again (`evsched.core.yunikorn.victim_pages`).
 
 A node that joins gets a page at the end, where there is spare room, or one that another node left;
-a node whose allocations no longer fit into its page moves to a larger one. So pages follow the order
-of names only at first, and `NameRanks` knows it from then on. A page without a node is empty and
-not schedulable, so that no look finds anything there.
+a node whose allocations no longer fit into its page moves to a larger one. So pages follow the
+order of names only at first, and `NameRanks` knows it from then on. A page without a node is empty
+and not schedulable, so that no look finds anything there.
 
-Nothing here is truth: dropping it changes no decision.
+Nothing here is truth: dropping it changes no decision. `benchmarks.growth_yunikorn` measures what
+keeping it saves: "the first preemption after that" completes it, "a later preemption" finds it
+there, and "a node joins" writes one page. "preemption, 5000 full nodes of 10 pods" in
+`docs/performance.md` is the figure with a target.
 """
 
 from __future__ import annotations
@@ -49,30 +52,37 @@ REBUILD_SHARE = 4
 
 
 class VictimIndex:
-    """The columns.
+    """The columns of one state for one cost.
+
+    A *place* is where one allocation can stand; a page is a range of places. Empty places have no
+    leaf and no amounts, so no mark is ever set there; their other columns mean nothing.
 
     Attributes:
+        cost: Its components are the columns ``parts``; another cost needs another index.
         names: Nodes by page; None for a page without one.
         schedulable: By page.
-        space: By type and page: what is free once all that were told are gone, reservations
-            subtracted.
+        space: By type and page: what is free once all victims are gone, reservations subtracted.
         starts: First place of each page.
         page: By place: its page.
-        leaf: By place: number of its leaf in ``leaves``; `NO_LEAF` where there is nobody.
+        leaf: By place: number of its leaf in ``leaves``; `NO_LEAF` where the place is empty.
         priority: By place.
         flags: By place: 2 if it opted out, plus 1 if it is an originator.
         amounts: By type and place.
         parts: By component of the cost and place.
-        slots: By place: the allocation.
-        leaves: By number: the path of the leaf; the first is nobody's.
+        slots: By place: the allocation; None where the place is empty.
+        leaves: By number: the path of the leaf; the first stands for none.
         written: Pages in the order in which they were written since all were built; may repeat.
         eligible: What `evsched.core.yunikorn.eligible` keeps of these pages.
     """
 
     def __init__(self, state: State, cost: Cost) -> None:
-        """Begin it; `read` goes on, and `refresh` completes it."""
+        """Begin it; `read` goes on, and `refresh` completes it.
+
+        The columns do not exist before `refresh`.
+        """
         self._state = state
         self.cost = cost
+        # Nodes whose pages are to be written again, or made, or taken away.
         self._dirty: dict[str, None] = {}
         self.names: list[str | None]
         self.schedulable: Bools
@@ -91,11 +101,13 @@ class VictimIndex:
         self._leaf_number: dict[str, int]
         self._page_of: dict[str, int]
         self._order: NameRanks
+        # Places by page, the largest page of the last build, and pages without a node.
         self._room: Longs
         self._usual_room: int
         self._free_pages: list[int]
         self._largest_first: dict[int, Longs]
         self._cheapest_first: Longs
+        # Nodes that are still to be read, and what was read so far; `_finish` puts it together.
         self._unread: list[str]
         self._slices: list[Pages]
         self._finished = False
@@ -104,14 +116,21 @@ class VictimIndex:
     # ----------------------------------------------------------------------- what the reducer tells
 
     def added(self, allocation: Allocation) -> None:
-        """An allocation runs now."""
+        """An allocation runs now, is gone, or its eviction was requested or withdrawn.
+
+        All three mean that the page of its node is written again. One that runs on no known node
+        is on no page.
+        """
         if allocation.node is not None:
             self._dirty[allocation.node] = None
 
     removed = changed = added
 
     def node_changed(self, node: Node) -> None:
-        """Capacity, reservations or schedulability of a node changed."""
+        """Capacity, reservations or schedulability of a node changed.
+
+        They are in ``space`` and ``schedulable``, so its page is written again.
+        """
         self._dirty[node.name] = None
 
     def node_joined(self, node: Node) -> None:
@@ -125,7 +144,13 @@ class VictimIndex:
     # ----------------------------------------------------------------------------------- keeping up
 
     def refresh(self) -> None:
-        """Catch up with what changed; the columns are those of the state afterwards."""
+        """Catch up with what changed; the columns are those of the state afterwards.
+
+        A page is written in place while its allocations fit. Else its node takes another one, and
+        where there is no room for that either, everything is read again. `written` is cut off when
+        it grows longer than a list of all pages, and with it the marks that are caught up by it.
+        """
+        # The fixed part keeps a cluster of a few nodes from a rebuild whenever one of them changes.
         if len(self._dirty) * REBUILD_SHARE > len(self.names) + REBUILD_SHARE:
             self._begin()
         if not self._finished:
@@ -145,7 +170,10 @@ class VictimIndex:
         self._dirty.clear()
 
     def _leave_page(self, page: int, name: str) -> None:
-        """Empty a page and keep it for another node."""
+        """Empty a page and keep it for another node.
+
+        Its places stay where they are, so no other page moves.
+        """
         del self._page_of[name]
         self._order.remove(page, name)
         self.names[page] = None
@@ -154,7 +182,12 @@ class VictimIndex:
         self._free_pages.append(page)
 
     def _take_page(self, node: Node) -> bool:
-        """Give a node a page, the one that became free last or one behind all others; False when there is no room."""
+        """Give a node a page; False when there is no room for one.
+
+        It is the one that became free last of those that are large enough, or one behind all
+        others. Every page made here is at least as large as the largest of the last build, so that
+        others can use it later.
+        """
         room = max(len(node.allocations) + SPARE, self._usual_room)
         page = next((one for one in reversed(self._free_pages) if self._room[one] >= room), None)
         if page is not None:
@@ -170,7 +203,11 @@ class VictimIndex:
         return self._write_page(page, node)
 
     def _split(self, page: int, room: int) -> None:
-        """Cut the last page, which no node has, in two."""
+        """Cut the last page, which no node has, in two.
+
+        The first part has ``room`` places and is for a node; the rest stays spare. Columns by page
+        grow by one, those by place keep their length.
+        """
         start = int(self.starts[page])
         self.starts = np.append(self.starts, start + room)
         self._room = np.append(self._room, self._room[page] - room)
@@ -181,6 +218,11 @@ class VictimIndex:
         self.names.append(None)
 
     def _number(self, leaf: str) -> int:
+        """Return the number of a leaf, a new one when it has none.
+
+        Numbers follow the order in which leaves are met, and stand in columns alone: no decision
+        sees them.
+        """
         number = self._leaf_number.get(leaf)
         if number is None:
             number = self._leaf_number[leaf] = len(self.leaves)
@@ -188,7 +230,11 @@ class VictimIndex:
         return number
 
     def _begin(self) -> None:
-        """Begin to read all nodes again."""
+        """Begin to read all nodes again.
+
+        Names and numbers begin anew at once; the columns are not to be read before `_finish`.
+        Changes that were noted are covered, as every node is still to be read.
+        """
         self._dirty.clear()
         self.leaves = [""]
         self._leaf_number = {}
@@ -200,14 +246,21 @@ class VictimIndex:
         self._finished = False
 
     def read(self, nodes: int) -> bool:
-        """Read so many nodes of those that are still to be read; tell whether some are left."""
+        """Read so many nodes of those that are still to be read; tell whether some are left.
+
+        A node that changes after it was read is written again by `refresh`, like any other.
+        """
         if self._unread:
             names, self._unread = self._unread[:nodes], self._unread[nodes:]
             self._slices.append(victim_pages.read(self._state, self.cost, names, self._number))
         return bool(self._unread)
 
     def _finish(self) -> None:
-        """Read what is left and put all slices one behind the other, and spare room behind them."""
+        """Read what is left and put all slices one behind the other, and spare room behind them.
+
+        The spare room is the last page, which has no node (`names` ends in None). Marks that were
+        kept are dropped, as places have moved.
+        """
         if self._unread or not self._slices:
             self._slices.append(
                 victim_pages.read(self._state, self.cost, self._unread, self._number)
@@ -229,7 +282,10 @@ class VictimIndex:
         self.written, self.eligible, self._free_pages = [], {}, []
 
     def _write_page(self, page: int, node: Node) -> bool:
-        """Write one page again; False when its allocations no longer fit into it."""
+        """Write one page again; False when its allocations no longer fit into it.
+
+        Nothing was written then.
+        """
         here = sorted(filter(is_candidate, node.allocations.values()), key=self.cost.candidate_key)
         if len(here) > int(self._room[page]):
             return False
@@ -240,7 +296,12 @@ class VictimIndex:
         return True
 
     def _fill(self, page: int, here: list[Allocation]) -> None:
-        """Put allocations, cheapest first, into a page that has room for them."""
+        """Put allocations, cheapest first, into a page that has room for them.
+
+        Columns of the places behind them are cleared as far as they are read: leaf, allocation and
+        amounts. The orders within the page are computed again, for the types for which there is
+        one.
+        """
         self.written.append(page)
         shapes = self._state.types.shapes
         room, start = int(self._room[page]), int(self.starts[page])
@@ -264,14 +325,22 @@ class VictimIndex:
         )
 
     def largest_first(self, index: int) -> Longs:
-        """Return all places, page by page, those with most of a type first."""
+        """Return all places, page by page, those with most of a type first.
+
+        With many types it is worked out for those that an ask requests (`TYPES_SORTED`), and kept
+        up to date from then on.
+        """
         places = self._largest_first.get(index)
         if places is None:
             places = self._largest_first[index] = np.lexsort((-self.amounts[index], self.page))
         return places
 
     def cheapest_first(self) -> Longs:
-        """Return all places, page by page, the cheapest first by the components of the cost, whoever asked to be spared."""
+        """Return all places, page by page, the cheapest first by the components of the cost.
+
+        Flags do not count here, unlike in the order of places: an opt-out may be cheaper than its
+        neighbours.
+        """
         return self._cheapest_first
 
     # -------------------------------------------------------------------------------------- by page
@@ -294,7 +363,10 @@ class VictimIndex:
         return self._order.sorted(pages)
 
     def rank(self, page: int) -> int:
-        """Return the rank of a node's name among all."""
+        """Return the rank of a node's name among all.
+
+        Of two plans that cost the same, the one on the node with the smaller name wins.
+        """
         return int(self._order.ranks[page])
 
     def node(self, page: int) -> str:
@@ -308,7 +380,10 @@ class VictimIndex:
         return int(self.starts[page] + self._room[page])
 
     def here(self, page: int, eligible: Bools) -> list[Allocation]:
-        """Return the eligible allocations of a page, cheapest first."""
+        """Return the eligible allocations of a page, cheapest first.
+
+        The order is that of the places: `_fill` wrote them so.
+        """
         start = int(self.starts[page])
         marks = eligible[start : self.page_end(page)].nonzero()[0]
         return [
@@ -319,7 +394,10 @@ class VictimIndex:
 
 
 def prepare(state: State, cost: Cost, nodes: int) -> bool:
-    """Read a slice of the index of a state before it is needed; tell whether more is left to be read."""
+    """Read a slice of the index of a state ahead of need; tell whether more is left to be read.
+
+    It only reads, so that a leader may do it between steps. An index for another cost is replaced.
+    """
     known = index_of(state)
     index = known.victims
     if not isinstance(index, VictimIndex) or index.cost is not cost:
@@ -328,7 +406,12 @@ def prepare(state: State, cost: Cost, nodes: int) -> bool:
 
 
 def of(state: State, cost: Cost) -> VictimIndex:
-    """Return the index of a state, built if there is none for this cost, and up to date."""
+    """Return the index of a state, built if there is none for this cost, and up to date.
+
+    Args:
+        state: Only read.
+        cost: Compared by identity; named costs are the same object each time.
+    """
     known = index_of(state)
     index = known.victims
     if not isinstance(index, VictimIndex) or index.cost is not cost:
@@ -338,7 +421,10 @@ def of(state: State, cost: Cost) -> VictimIndex:
 
 
 def leaves_of(index: VictimIndex, state: State) -> Iterable[tuple[int, Queue]]:
-    """Yield the leaves in which somebody ran since the index was built, with their numbers."""
+    """Yield the leaves in which an allocation ran since the index was built, with their numbers.
+
+    A leaf that was removed since is left out; its number is not given away again.
+    """
     for number in range(1, len(index.leaves)):
         queue = state.queues.get(index.leaves[number])
         if queue is not None:
