@@ -34,10 +34,12 @@ $(READY): requirements-dev.lock pyproject.toml
 demo: $(READY) ## Tell the story on the embedded log, in under a minute
 	$(BIN)/evsched demo
 
-# Two runs: the tests that may share the machine, then those that want it for themselves. Both always run; either fails the target.
+# Three runs: the tests that may share the machine, those in a browser, then those that want the machine for themselves. All
+# of them always run; any of them fails the target.
 test: $(READY) ## Run all tests, with a real Apache Kafka (ARGS="-k name" for some)
 	@failed=0; \
-	$(PYTEST) -n $(WORKERS) -m "not serial and not fuzz and not brokers" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
+	$(PYTEST) -n $(WORKERS) -m "not serial and not browser and not fuzz and not brokers" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
+	$(PYTEST) -n $(WORKERS) -m "browser" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
 	$(PYTEST) -p no:xdist -m "serial and not fuzz and not brokers" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
 	exit $$failed
 

@@ -23,6 +23,18 @@ MISSING = (
 )
 
 
+def pytest_collection_modifyitems(items):
+    """Mark the tests that need a browser, and leave them to the end.
+
+    The client of the browser runs an event loop in the thread of the tests as long as the browser is
+    there, so that no asynchronous test can come behind them in the same process.
+    """
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Return the Chromium of this machine, started once."""
