@@ -2,10 +2,11 @@
 
 A cycle looks at one head per ClusterQueue (`evsched.core.kueue.heads`).
 
-Trees are independent of each other and are worked through one by one. A round that admits, preempts
-and parks nobody ends with all its heads done, so that a run always ends; where it parks a head,
-those who only had no room beside that one have another turn. Asks of the same queue and priority
-that want the same fare the same: once one has been parked, those behind it are parked with it.
+Trees are independent of each other and are worked through one by one. A round without
+an admission, a preemption or a parked head ends with all its heads done, so that a run always ends.
+Where it parks a head, those that only had no room beside that one have another turn. Asks of the
+same queue and priority that want the same fare the same: once one has been parked, those behind it
+are parked with it.
 
 **A run has a budget** (`evsched.core.rules.Rules.cycle_budget`), counted in work and not in time, so
 that a step in a large tree does not hold everything else up. What is left is due in the next
@@ -88,9 +89,9 @@ class Run:
     def until_quiet(self) -> None:
         """Run cycles in every tree that has something to do, and note which asks had their turn.
 
-        The budget is asked before each round and not within it, so the first round of a run always
-        takes place: a run never ends without progress. Once the budget is spent, every further
-        tree that still has heads is left unfinished.
+        The budget is asked before each round, so the first round of a run always takes place, and
+        a round considers at least one head: a run never ends without progress. Once the budget is
+        spent, every further tree that still has heads is left unfinished.
         """
         unfinished = []
         for top in self._trees():
@@ -156,7 +157,7 @@ class Run:
         new = {
             **self.waiting.new,
             **self._heads.done,
-        }  # who has told victims to go counts as new again until this is written
+        }  # a preemptor counts as new again until this is written
         tried = tuple(
             name for name in new if name in state.asks and name not in state.unschedulable_since
         )

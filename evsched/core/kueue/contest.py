@@ -8,7 +8,7 @@ too small for any of its workloads to be preempted is dropped as a whole.
 
 Equal shares: among queues the better first candidate wins (`evsched.core.kueue.candidates`), among
 cohorts the last of the configuration, between both the cohort. Queues stand in a heap by level;
-taking a victim changes the share of its queue and of the cohorts above it, of nobody else.
+taking a victim changes the share of its queue and of the cohorts above it, and no other.
 """
 
 from __future__ import annotations

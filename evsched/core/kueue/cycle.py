@@ -98,8 +98,8 @@ class Cycle:
         self._reserving = reserving
         self._searcher = searcher
         self._trial = QuotaOverlay()
-        # The same picture, with the victims of all who were handled gone. Kept beside the other one,
-        # so that a nominee pays for its own victims and not for those of everybody before it.
+        # The same picture, with the victims of all handled nominees gone. Kept beside the other one,
+        # so that a nominee pays for its own victims and not for those of all before it.
         self._after = QuotaOverlay()
         self.order: list[Nominee] = []
 

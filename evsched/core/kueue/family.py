@@ -92,7 +92,11 @@ class KueueFamily:
         return None
 
     def completed(self, state: State, event: v.AnyInput) -> v.AnyInput:
-        """Give an ask the priority of its class."""
+        """Give an ask the priority of its class.
+
+        The event goes into the log with the number, so that a replay does not depend on the
+        classes.
+        """
         return with_priority(state, event) if isinstance(event, v.AskSubmitted) else event
 
     def prepare(self, state: State, event: v.AnyInput) -> _Prepared:
@@ -130,7 +134,7 @@ class KueueFamily:
         return state.last_cycle + 1 if state.unfinished else state.time
 
     def cycle(self, step: Step) -> None:
-        """Run cycles until nothing more can be done."""
+        """Run cycles until nothing more can be done, or the budget of the run is spent."""
         Run(step).until_quiet()
 
     def fire(self, step: Step, timer: Timer) -> None:

@@ -139,8 +139,8 @@ class QueueHeads:
             if ask.local_queue and ask.local_queue in self._waiting.held:
                 continue
             if strict or self._is_waited_for(ask, top) or not self._is_parked(ask, top):
-                # Those before it stay parked for the rest of the run; nobody joins them while it
-                # lasts.
+                # Those before it stay parked for the rest of the run; no workload
+                # joins them while it lasts.
                 self._passed[path] = number
                 return ask
         self._passed[path] = len(places)
@@ -269,7 +269,7 @@ class QueueHeads:
 
 
 def _kind(ask: Ask) -> tuple[str, int, int, bool]:
-    """Return what workloads share that fare the same.
+    """Return what those workloads have in common that fare the same.
 
     It is the queue, the amounts, the priority, and whether they may preempt.
     """

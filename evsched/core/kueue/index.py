@@ -1,4 +1,4 @@
-"""The index of Kueue's decisions: who waits, who could be preempted, and for whom a cycle could do anything."""
+"""The index of Kueue's decisions: what waits, what could be preempted, and what a cycle could help."""
 
 from __future__ import annotations
 

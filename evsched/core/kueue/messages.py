@@ -53,7 +53,10 @@ def preempted(ask: Ask, preemptor: Quota, target: Target) -> str:
 
 
 def victims(ask: Ask, preemptor: Quota, targets: Iterable[Target]) -> tuple[Victim, ...]:
-    """Return the victims of a decision, in the order of the targets."""
+    """Return the victims of a decision, in the order of the targets.
+
+    The order is that in which they were chosen, which the event keeps.
+    """
     return tuple(
         Victim(
             id=one.allocation.id,

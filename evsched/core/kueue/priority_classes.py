@@ -35,7 +35,7 @@ def with_priority(state: State, event: v.AskSubmitted) -> v.AskSubmitted:
     """Return an accepted ask with the value of its class as its priority.
 
     The value is that of the class now. As in Kueue, a class that changes later changes no ask that
-    was taken in before; and whoever reads the log needs no class to know the priority.
+    was taken in before; and a reader of the log needs no class to know the priority.
     """
     if not event.priority_class:
         return event

@@ -42,14 +42,19 @@ MAX_SHOWN = 8
 """So many of a long list are named in a message."""
 
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
+"""The name of an object: at most 253 characters, letters or digits at both ends."""
+
 _RESOURCE = re.compile(
     r"([A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
+"""A resource or flavor: a name of at most 63 characters, perhaps after a domain and a slash."""
+
 _STRATEGIES = (
     ("LessThanOrEqualToFinalShare",),
     ("LessThanInitialShare",),
     ("LessThanOrEqualToFinalShare", "LessThanInitialShare"),
 )
+"""What Kueue takes (reference section 5); of two, the second is for what the first one refused."""
 
 
 def quota_problems(spec: KueueSpec) -> Iterator[Problem]:
@@ -136,7 +141,7 @@ def resource_types(spec: KueueSpec) -> dict[str, None]:
                 for resource in (*group.resources, *flavor.quotas):
                     found[f"{flavor.flavor}/{resource}"] = None
                     if len(found) > MAX_RESOURCE_TYPES:
-                        return found  # one too many is all that anybody asks about
+                        return found  # one too many is all that has to be known
     return found
 
 
@@ -253,13 +258,13 @@ def _weight(subject: str, weight: int) -> Iterator[Problem]:
 def _groups(
     subject: str, groups: tuple[ResourceGroupSpec, ...], *, limits_with: str, lending_within: bool
 ) -> Iterator[Problem]:
-    """Check resource groups.
+    """Check resource groups of a ClusterQueue or a Cohort: each by itself, then all together.
 
     Args:
         subject: Whose they are.
         groups: In manifest order.
-        limits_with: The field without which there is nobody to borrow from or lend to; empty when
-            it is set.
+        limits_with: The field without which there is no cohort to borrow from or lend to; empty
+            when it is set.
         lending_within: Whether a lending limit may not exceed the nominal quota.
     """
     resources: dict[str, int] = {}
@@ -381,6 +386,13 @@ def _limits(
 
     Both are about a cohort, so without one there is nothing to limit. A ClusterQueue cannot lend
     more than it has; a Cohort can, as what is below it brings quota of its own.
+
+    Args:
+        subject: Whose group it is.
+        field: Where the group stands, for the problem.
+        group: One resource group.
+        limits_with: As in `_groups`.
+        lending_within: As in `_groups`.
     """
     for index, flavor in enumerate(group.flavors):
         for resource, quota in flavor.quotas.items():

@@ -26,7 +26,7 @@ class Searcher:
     Attributes:
         kueue: The configuration, which chooses classic or fair sharing.
         candidates: Of all queues, in the order of choice.
-        tracer: Hears why workloads are spared; None: nobody does.
+        tracer: Hears why workloads are spared; None: that is not told.
         work: What was done so far, in the units of `evsched.core.rules.Rules.cycle_budget`.
     """
 

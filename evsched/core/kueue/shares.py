@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from evsched.core.state import State
 
 SCALE_BITS = 256
+"""Fractions are multiplied by 2 to this power: enough to tell any two different ones apart."""
+
 WEIGHTLESS = 1 << 400
 """Added to the share of a node that borrows with weight 0: more than any finite share; among themselves the ratio decides."""
 
@@ -33,6 +35,7 @@ NOT_BORROWING = -1
 NANO = 1_000_000_000
 PER_MILLE = 1000
 UNREPRESENTABLE = 2**63 - 1
+"""The share of a node that borrows with weight 0, as the status shows it: infinite."""
 
 
 def share_of(node: Quota, usage: Mapping[int, int]) -> int:

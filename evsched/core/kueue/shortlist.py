@@ -184,7 +184,7 @@ class Classes:
             may_preempt and queue.parent is not None and spec.reclaim_within_cohort != "Never"
         )
         self._reclaims[number] = reclaims
-        # Preemption while borrowing depends on the priorities of all who borrow: not looked into.
+        # Preemption while borrowing depends on the priorities of all that borrow: not looked into.
         self._open[number] = reclaims and not self._fair and spec.borrow_within_cohort != "Never"
         self._stale[number] = None
         return number

@@ -71,7 +71,8 @@ def _queue_spared(trial: QuotaOverlay, wanted: PreemptionRequest, queue: Quota) 
 def _entry_spared(wanted: PreemptionRequest, queue: Quota, entry: Entry) -> str:
     """Return why one workload is spared by its priority or its queue's policy, or ``candidate``.
 
-    In the asker's own queue ``withinClusterQueue`` decides, elsewhere ``reclaimWithinCohort``.
+    In the asker's own queue ``withinClusterQueue`` decides, elsewhere ``reclaimWithinCohort``. A
+    candidate is not yet a victim: the search may spare it for other reasons, which are told there.
     """
     if queue is wanted.queue:
         if wanted.spec.within_cluster_queue == "Never":
@@ -92,7 +93,7 @@ def note_limit(
 
     The walk goes up as borrowing does. What a node keeps for itself because of its lending limit
     covers a part of the request; only the rest is asked of the cohort above. At the top there is
-    nobody to borrow from, so the quota itself is the limit.
+    nothing to borrow from, so the quota itself is the limit.
     """
     node: Quota | None = queue
     resource = queue.resource_of.get(index, "")

@@ -98,7 +98,7 @@ class _Tournament:
 
         The heap of the siblings is made once all have entered.
         """
-        assert node.parent is not None  # the top of a tree is not among anybody's children
+        assert node.parent is not None  # the top of a tree is no node's child
         self._heaps[node.parent].append(self._place(node, queue))
 
     def _place(self, node: Quota, queue: Quota) -> tuple[Standing, int, Quota, Quota]:

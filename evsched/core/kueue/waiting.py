@@ -1,4 +1,4 @@
-"""Who waits in each ClusterQueue, best first: priority, then creation, then uid, then id (section 7).
+"""The asks that wait in each ClusterQueue, best first: priority, then creation, then uid, then id (section 7).
 
 Built when a cycle first needs it and told of every change (`evsched.core.kueue.index`).
 """
@@ -27,8 +27,8 @@ class Waiting:
     """The asks of a Kueue partition by ClusterQueue.
 
     Attributes:
-        queues: Path of a ClusterQueue to the places of its asks, sorted; queues in which nobody
-            waits are not there.
+        queues: Path of a ClusterQueue to the places of its asks, sorted; queues without
+            any are not there.
         trees: Path of the top of a cohort tree to the paths of its ClusterQueues that are in
             ``queues``.
         held: LocalQueues on hold; asks that came through them are not considered.

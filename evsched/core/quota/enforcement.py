@@ -3,8 +3,8 @@
 The way of one change: `after_configuration` arms a timer by the table of `evsched.core.quota.timers`; the timer
 is state, so a restart loses nothing of it (the seed's "Impact of Restart" describes a scheduler
 that forgets; this one does not). When it fires, `enforce` makes a `evsched.core.quota.plan.QuotaPlan` and decides
-once: a QuotaPreemptionDecided with victims, or a QuotaPreemptionUnhelpful that says why nobody
-goes. There is no retry. While victims of an enforcement have not left, another one of the same
+once: a QuotaPreemptionDecided with victims, or a QuotaPreemptionUnhelpful that says why nothing
+is evicted. There is no retry. While victims of an enforcement have not left, another one of the same
 queue is skipped.
 
 Fences, policies, delays and offsets of the other preemption are of no relevance here ("should not
@@ -118,7 +118,7 @@ def enforce_maximum(
 def enforce_target(
     step: Step, queue: Queue, target: Mapping[int, int], *, cause: int, miss_percent: int = 100
 ) -> None:
-    """Preempt a target, and write an event whether anybody had to go or not.
+    """Preempt a target, and write an event whether there are victims or not.
 
     Args:
         step: The step that decides.
@@ -126,7 +126,7 @@ def enforce_target(
         target: What has to go, by type index, positive amounts; empty when there is nothing to do.
         cause: The ``seq`` that the event names as its cause.
         miss_percent: Share of the target, in percent of each type, that may stay unmet; when more
-            would, nobody goes.
+            would, nothing is evicted.
     """
     state = step.state
     running = state.quota_runs.get(queue.path)

@@ -1,16 +1,16 @@
-"""The plan of one quota enforcement: whom to tell to go so that a queue comes down to its maximum (quota_enforcement).
+"""The plan of one quota enforcement: the victims that bring a queue down to its maximum (quota_enforcement).
 
 A leaf's target is taken from its candidates in the seed's order. A parent's is shared out among its
 children (`evsched.core.quota.targets`) and taken from each in the same way, down to the leaves; what a child
 cannot give is offered to the others until nothing moves.
 
 The last victim of each leaf may hold more than what was left of the target ("preempted to free up
-resources until we reach the target"), so after all children have given, somebody may have become
-superfluous. Whoever is worth most stays first: the victims are gone through from the end of the
-seed's order, and everyone stays without whom the target is met as well as with him. That may make
-room within a guarantee for somebody who could not go before; therefore taking and sparing are
-repeated until nothing changes. In the end nobody goes in vain, and nobody else could lawfully go
-who would bring a type nearer to its target.
+resources until we reach the target"), so after all children have given, some victims may be
+superfluous. The one that is worth most stays first: the victims are gone through from the end of
+the seed's order, and each stays without which the target is met as well. That may make room within
+a guarantee for another candidate that could not go before; therefore taking and sparing are
+repeated until nothing changes. In the end no victim goes in vain, and no other candidate could
+lawfully go that would bring a type nearer to its target.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class QuotaPlan:
         }
 
     def victims(self) -> list[Allocation]:
-        """Return who has to go: leaf by leaf in the order of the configuration, each in the seed's order."""
+        """Return the victims, leaf by leaf in the order of the configuration, each in the seed's order."""
         leaves = sorted(self._leaves.values(), key=lambda leaf: (leaf.queue.order, leaf.queue.path))
         return [allocation for leaf in leaves for allocation in leaf.going()]
 
@@ -231,7 +231,7 @@ class Passed(NamedTuple):
 
 
 def passed_over(state: State, plan: QuotaPlan) -> list[Passed]:
-    """Return why everyone below the queue stays who does, in the order of the configuration.
+    """Return why each allocation stays that does, in the order of the configuration.
 
     Codes: ``leaving`` (being evicted already), ``required-node`` (a DaemonSet's), ``running`` (its
     queue has an enforcement of its own under way), ``type`` (holds nothing of the target),
@@ -274,7 +274,7 @@ def _code(state: State, plan: QuotaPlan, leaf: Queue, allocation: Allocation) ->
 
 
 def note(state: State, plan: QuotaPlan, tracer: Tracer) -> None:
-    """Tell a tracer who was chosen and why the others stay."""
+    """Tell a tracer which victims were chosen and why the others stay."""
     for allocation in plan.victims():
         tracer.note(allocation.id, "chosen", queue=allocation.queue)
     for passed in passed_over(state, plan):

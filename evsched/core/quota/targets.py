@@ -41,7 +41,7 @@ def releasable(queue: Queue, index: int, taken: int) -> int:
 
 
 def shares(target: int, weights: Sequence[int]) -> list[int]:
-    """Share a target out in proportion to weights by largest remainders, exactly; nobody gets more than its weight.
+    """Share a target out in proportion to weights by largest remainders, exactly; none gets more than its weight.
 
     Args:
         target: What is to be shared, not negative.
@@ -53,7 +53,7 @@ def shares(target: int, weights: Sequence[int]) -> list[int]:
     parts = [target * weight // total for weight in weights]
     missing = target - sum(parts)
     if missing:
-        # Fewer units are missing than there are remainders above 0, so nobody gets one beyond its
+        # Fewer units are missing than there are remainders above 0, so none gets one beyond its
         # weight.
         by_remainder = sorted(
             range(len(weights)), key=lambda place: (-(target * weights[place] % total), place)

@@ -1,14 +1,14 @@
-"""Who goes first in a leaf whose quota is enforced (quota_enforcement, "How are victims selected and processed?").
+"""Which victims go first in a leaf whose quota is enforced (quota_enforcement, "How are victims selected and processed?").
 
-A leaf's candidates are sorted once, in the seed's order, and then taken from the front: everyone
-who holds something of a type of which more is wanted, and whom no guarantee on the path protects. A
+A leaf's candidates are sorted once, in the seed's order, and then taken from the front: each
+that holds something of a type of which more is wanted, and that no guarantee on the path protects. A
 guarantee anywhere on the path of the leaf is as good as one of its own: what has left the leaf has
 left all queues above it, so the least room of all of them is the room of the leaf.
 
-What is wanted and the room both only shrink while candidates are taken, so whoever is passed over
-once would be passed over later as well, and with him all that ask for the same amounts. So the
-front up to the first who is passed over is found with a few running sums over columns; everybody
-like him is dropped, and the rest is looked at in the same way: as many passes as there are
+What is wanted and the room both only shrink while candidates are taken, so what is passed over
+once would be passed over later as well, and with it all that ask for the same amounts. So the
+front up to the first that is passed over is found with a few running sums over columns; all of its
+size are dropped, and the rest is looked at in the same way: as many passes as there are
 different sizes, not as many as there are tasks.
 """
 
@@ -125,15 +125,14 @@ class Leaf:
     __slots__ = ("_columns", "_found", "_kinds", "_numbers", "_order", "_sizes", "chosen", "queue")
 
     def __init__(self, state: State, queue: Queue) -> None:
-        """Sort the candidates of a leaf; nobody goes yet."""
+        """Sort the candidates of a leaf; none goes yet."""
         self.queue = queue
         self._found: list[Allocation] = []
-        # Where nothing is preempted nobody needs to be asked whether he is leaving; what holds
-        # nothing is never taken.
+        # Where nothing is preempted no candidate can be leaving; what holds nothing is never taken.
         some_leave = any(queue.preempting) or queue.quota is not None
         for application in queue.applications.values():
             there = application.allocations.values()
-            # A DaemonSet's task belongs to its node; who is being evicted already does so anyway.
+            # A DaemonSet's task belongs to its node; what is being evicted leaves anyway.
             if some_leave:
                 self._found += [
                     one
@@ -285,7 +284,7 @@ class _Taking:
     __slots__ = ("counts", "passed", "room", "short")
 
     def __init__(self, short: dict[int, int], room: dict[int, int], counts: list[int]) -> None:
-        """Begin with nobody taken."""
+        """Begin with nothing taken."""
         self.short, self.room, self.counts = short, room, counts
         self.passed: dict[int, None] = {}
 
