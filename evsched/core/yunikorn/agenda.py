@@ -27,7 +27,10 @@ def preemption_eligible_at(state: State, ask: Ask) -> int:
 
 
 def owes_turn(state: State, ask: Ask) -> bool:
-    """Tell whether a preemption cycle is due that an ask has a turn in, whatever the pace says."""
+    """Tell whether a preemption cycle is due that an ask has a turn in, whatever the pace says.
+
+    An ask that failed before is owed one only when something changed since.
+    """
     eligible = ask.may_preempt and not ask.preempted
     if not eligible or preemption_eligible_at(state, ask) > state.time:
         return False
@@ -35,12 +38,19 @@ def owes_turn(state: State, ask: Ask) -> bool:
 
 
 class Agenda:
-    """The moments at which asks get a turn; heaps that are built when they are first looked at."""
+    """The moments at which asks get a turn; heaps that are built when they are first looked at.
+
+    Entries are (moment, ask) and may be out of date: asks leave, and are tried. Two heaps, as an
+    ask that was tried has no first turn any more, but may still wait for room that is being freed.
+    """
 
     __slots__ = ("_eligible", "_patient", "_state")
 
     def __init__(self, state: State) -> None:
-        """Start with nothing looked at."""
+        """Start with nothing looked at.
+
+        Where preemption is off, no heap is ever built, and no ask costs anything here.
+        """
         self._state = state
         self._eligible: LazyHeap[Turn] | None = None
         self._patient: LazyHeap[Turn] | None = None
@@ -65,6 +75,7 @@ class Agenda:
         state = self._state
         eligible = self._eligible_heap().first()
         pace = state.last_cycle + interval_ms
+        # Not earlier than the pace allows, even when an ask has been old enough for long.
         due = max(eligible[0], pace) if eligible is not None else None
         if state.unschedulable_since:
             retry = pace if state.retry_needed else self._patience_ends()
@@ -78,6 +89,10 @@ class Agenda:
         return None if first is None else first[0]
 
     def _eligible_heap(self) -> LazyHeap[Turn]:
+        """Return the asks by the time of their first turn, built from the state at the first look.
+
+        `add` keeps it up to date from then on.
+        """
         if self._eligible is None:
             state = self._state
             self._eligible = LazyHeap(
@@ -91,6 +106,10 @@ class Agenda:
         return self._eligible
 
     def _patient_heap(self) -> LazyHeap[Turn]:
+        """Return the asks that wait for room, by the end of their patience, milliseconds.
+
+        Built from the state at the first look; `wait` keeps it up to date from then on.
+        """
         if self._patient is None:
             asks = self._state.asks.values()
             self._patient = LazyHeap(

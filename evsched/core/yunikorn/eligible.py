@@ -42,7 +42,13 @@ class LeafBounds(NamedTuple):
     room: dict[int, Longs]
 
     def differ(self, other: LeafBounds, largest: dict[int, int]) -> bool:
-        """Tell whether any allocation of at most the largest amounts could be judged differently by the other one."""
+        """Tell whether any allocation could be judged differently by the other bounds.
+
+        Args:
+            other: Bounds that marks were made with.
+            largest: By type; bounds that are both above that count as equal. So a guarantee that
+                leaves plenty of room may shrink without a new look.
+        """
         return (
             len(self.highest) != len(other.highest)
             or self.room.keys() != other.room.keys()
@@ -59,8 +65,13 @@ class LeafBounds(NamedTuple):
 class Eligible:
     """The marks for one kind of asks.
 
+    A *level* is one of `LEVELS`: the largest flags of the victims that a search may take. What is
+    known by level, or by level and type, is worked out when a search first asks for it and kept up
+    to date.
+
     Attributes:
-        marks: By place.
+        index: Whose places are marked.
+        marks: By place: whether the allocation there may be a victim, flags aside.
     """
 
     def __init__(self, index: VictimIndex, types: tuple[int, ...], bounds: LeafBounds) -> None:
@@ -76,7 +87,12 @@ class Eligible:
         self._given: dict[tuple[int, int], Longs] = {}
 
     def catch_up(self, bounds: LeafBounds) -> bool:
-        """Mark the pages again that were written since; False when all places must be marked again."""
+        """Mark the pages again that were written since; False when all must be marked again.
+
+        That is when too many pages were written, or when the bounds of a leaf differ in what
+        matters. The marks are then not to be used any more. Pages that were added get a sum of 0
+        before they are marked.
+        """
         index = self.index
         pages = dict.fromkeys(index.written[self._read :])
         if len(pages) * MARK_SHARE > len(index.names) or bounds.differ(self._bounds, self._largest):
@@ -97,6 +113,10 @@ class Eligible:
         return True
 
     def _marked(self, here: slice) -> Bools:
+        """Return the marks of some places: priority, guarantee, and a type that the ask requests.
+
+        The last of these holds for no empty place, as nothing is held there.
+        """
         index, bounds = self.index, self._bounds
         leaf = index.leaf[here]
         marks: Bools = np.less_equal(index.priority[here], bounds.highest[leaf])
@@ -122,7 +142,10 @@ class Eligible:
         return self._count[level]
 
     def given(self, level: int, kind: int) -> Longs:
-        """Return how much of a type all of them together would give, by page."""
+        """Return how much of a type all of them together would give, by page.
+
+        It is an upper bound of what any set of victims gives there, which rules most pages out.
+        """
         found = self._given.get((level, kind))
         if found is None:
             index = self.index

@@ -4,6 +4,9 @@ A limit holds in its queue and everything below, for each user by itself and for
 whole. The first limit of a queue that names a user or group counts, ``*`` stands for whoever is
 not named, so names come before it (YuniKorn's documentation of limits). A limit may not be higher
 than the same name's further up, or it could never be reached and would mislead whoever reads it.
+
+Here a configuration is judged before it is taken. What a limit then does to asks is decided in
+`evsched.core.yunikorn.limits`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from evsched.core.quantity import format_amount
 
 WILDCARD = "*"
 
+# A name of at most 252 characters, with a $ behind it or not; or ``*``.
 _NAME = re.compile(r"\*|[A-Za-z0-9_][A-Za-z0-9_.:#/@+-]{0,251}\$?")
 
 LimitKind = Literal["user", "group"]
@@ -26,7 +30,12 @@ _Held = dict[tuple[LimitKind, str], LimitSpec]
 
 
 def limit_problems(spec: YunikornSpec) -> Iterator[Problem]:
-    """Yield every rule that the limits of a partition's queues break, parents before their children."""
+    """Yield every rule that the limits of a partition's queues break, parents first.
+
+    Args:
+        spec: Its tree is neither too deep nor too large (`evsched.core.yunikorn.queue_rules` asks
+            that first), as this walks it by recursion.
+    """
     return _queue(spec.root, "root", ())
 
 
@@ -100,7 +109,10 @@ def _names(subject: str, field: str, limit: LimitSpec, held: _Held) -> Iterator[
 
 
 def _under_queue(subject: str, field: str, limit: LimitSpec, queue: QueueSpec) -> Iterator[Problem]:
-    """Check a limit against what the queue itself may use."""
+    """Check a limit against what the queue itself may use.
+
+    A maximum further up is not looked at here: the queue's own lies within it, by another rule.
+    """
     yield from _under(
         subject, field, limit, (queue.maximum or {}, queue.max_applications, "the queue")
     )

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class NameRanks:
     """Ranks of names by row: of two rows, the one with the smaller name has the smaller rank.
 
+    Ties between nodes are broken by name everywhere, so that decisions do not depend on the order
+    in which nodes joined. Ranks are integers, so columns of them are compared at once.
+
     Attributes:
         ranks: By row; that of a row without a name means nothing.
     """
@@ -30,7 +33,10 @@ class NameRanks:
         self.ranks: NDArray[np.int64] = np.arange(len(names))
 
     def add(self, row: int, name: str) -> None:
-        """Give a row a name that no other row has."""
+        """Give a row a name that no other row has.
+
+        All later names move on by one: one pass over the column for a node that joins.
+        """
         rank = bisect_left(self._names, name)
         self._names.insert(rank, name)
         while row >= len(self.ranks):

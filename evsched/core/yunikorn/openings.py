@@ -1,8 +1,13 @@
-"""Which applications of a leaf are looked at: of the new ones of a stateaware leaf the first, and nobody who is paused.
+"""Which applications of a leaf are looked at.
 
-A part of `evsched.core.yunikorn.waiting`, which says how it works. An application that is closed keeps
-its groups, but they have no entries, so the walk does not meet them. A new application that is
-paused makes way for the next new one.
+Of the new ones of a stateaware leaf the first alone, and none that is paused. A part of
+`evsched.core.yunikorn.waiting`, which says how it works. An application that is closed keeps its
+groups, but they have no entries, so the walk does not meet them. A new application that is paused
+makes way for the next new one.
+
+What pauses have to know is kept here as well, so that `evsched.core.yunikorn.pauses` need not
+count the asks of every application after every step: only applications with enough asks are
+*watched*.
 """
 
 from __future__ import annotations
@@ -35,7 +40,11 @@ class Openings:
         self.unsure: dict[Demand, None] = {}
 
     def enter_new(self, app_node: ApplicationNode, key: ApplicationKey) -> None:
-        """Put a new application of a stateaware leaf in line with the other new ones; take others off, and paused ones."""
+        """Put a new application of a stateaware leaf in line with the other new ones.
+
+        One that runs, or is paused, is taken off the line. The ticket is what stands in line; it
+        is current while the application points to it. The leaf chooses again at its next look.
+        """
         queue_node = app_node.queue_node
         if is_new(app_node.application) and not app_node.paused:
             if app_node.ticket is None or app_node.ticket[0] != key:
@@ -48,7 +57,11 @@ class Openings:
         queue_node.choosing = True
 
     def set_open(self, app_node: ApplicationNode, *, is_open: bool) -> None:
-        """Let the walk meet an application, or not."""
+        """Let the walk meet an application, or not.
+
+        Its groups get entries when it opens, and are offered, as they may have been passed over
+        meanwhile.
+        """
         if app_node.open is not is_open:
             app_node.open = is_open
             for group in app_node.groups.values():
@@ -57,18 +70,27 @@ class Openings:
                     self.offer(group)
 
     def choose(self, queue_node: QueueNode) -> None:
-        """Choose the one new application of a stateaware leaf that is considered."""
+        """Choose the one new application of a stateaware leaf that is considered.
+
+        The one that was considered before closes only while it is still in line: one that runs by
+        now stays open.
+        """
         ticket = queue_node.newcomers.first()
         first = ticket[2] if ticket is not None else None
         before = queue_node.chosen
         queue_node.chosen = first
+        # Without a ticket it is gone, or `enter_new` has decided: it is paused, or no longer new.
         if before is not None and before is not first and before.ticket is not None:
             self.set_open(before, is_open=False)
         if first is not None:
             self.set_open(first, is_open=True)
 
     def watch_application(self, app_node: ApplicationNode) -> None:
-        """Watch an application that has enough asks to be paused for them; nobody else has to be counted."""
+        """Watch an application that has enough asks to be paused for them.
+
+        Asks in flight count here; `evsched.core.yunikorn.pauses` leaves them
+        out.
+        """
         watched = (
             0 < app_node.queue_node.backoff <= len(app_node.application.asks)
             and not app_node.paused
@@ -81,7 +103,11 @@ class Openings:
                 self.watch_group(group)
 
     def watch_group(self, group: AskGroup) -> None:
-        """Watch the demand of a group whose application is watched."""
+        """Watch the demand of a group whose application is watched.
+
+        Whether a node has room for it is not known when nothing has tried it: then it is noted as
+        unsure.
+        """
         demand = group.demand
         if not group.app_node.watched:
             demand.watched.pop(group, None)
@@ -96,7 +122,10 @@ class Openings:
         self._walk.bindable.offer(group.bucket)
 
     def blocked(self, demand: Demand) -> None:
-        """Note that no node has room for a demand."""
+        """Note that no node has room for a demand.
+
+        Each application that waits with it, and is watched, may have too many such asks now.
+        """
         if demand.watched:
             self.unsure.pop(demand, None)
             self.crowded.update((group.app_node, None) for group in demand.watched)

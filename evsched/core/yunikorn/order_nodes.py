@@ -224,10 +224,15 @@ Ticket = tuple[ApplicationKey, int, ApplicationNode]
 
 
 def _is_of_group(entry: GroupEntry) -> bool:
+    """Tell whether an entry is the current one of its group.
+
+    By identity: an equal entry that was replaced meanwhile is out of date.
+    """
     return entry[3].entry is entry
 
 
 def _is_of_application(ticket: Ticket) -> bool:
+    """Tell whether a ticket is the current one of its application, by identity."""
     return ticket[2].ticket is ticket
 
 

@@ -20,8 +20,10 @@ from evsched.core.yunikorn.maxima import shortages
 def note(state: State, ask: Ask, tracer: Tracer) -> None:
     """Tell a tracer about every queue, allocation and node that is considered for an ask.
 
-    It costs a pass over all nodes and allocations, so it is done for asks alone that somebody
-    asked about. What is found is what the search would find: the laws are the same functions.
+    It costs a pass over all nodes and allocations, so it is done only for asks that an explanation
+    is wanted of. What is found is what the search would find: the laws are the same functions.
+
+    Where law 4 rules a plan out on every node, only that and the maxima in the way are noted.
     """
     asker = Asker(state, ask)
     names = state.types.names

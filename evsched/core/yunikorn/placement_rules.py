@@ -25,6 +25,7 @@ _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
 _COUNT = re.compile(r"\{([0-9]*),?([0-9]*)\}")
+# So many of each a pattern may have: they bound the time of a search by a power of the length.
 _MOST = {"repeats": 2, "optional parts": 2, "groups": 2, "alternatives": 12}
 _MAX_COUNT = 64
 
@@ -218,5 +219,8 @@ def _static(
 
 
 def _is_full(value: str) -> bool:
-    """Tell whether the value of a fixed rule is a path from root."""
+    """Tell whether the value of a fixed rule is a path from root.
+
+    Any other value is a path below the queue that the parent rule gives. Case does not matter.
+    """
     return value.lower() == "root" or value.lower().startswith("root.")

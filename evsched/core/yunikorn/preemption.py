@@ -87,6 +87,10 @@ class _Cycle:
     """
 
     def __init__(self, step: Step, spec: YunikornSpec) -> None:
+        """Begin a cycle: nothing was tried, and all of the pace is left.
+
+        The cost is looked up once, as the victim index belongs to one cost.
+        """
         self.step = step
         self.state = step.state
         self.cost: Cost = named(spec.cost, step.state.rules)
@@ -209,7 +213,10 @@ class _Cycle:
         return None if held is None else Failure("limit", "")
 
     def _note(self, line: EqualAsks) -> None:
-        """Tell the tracer what there is to consider for each ask of a line, whichever of them is planned for."""
+        """Tell the tracer what there is to consider for each ask of a line.
+
+        Equal asks are planned for together, but each of them may be asked about by itself.
+        """
         tracer = self.step.tracer
         if tracer is not None:
             for ask in line.in_order():
@@ -217,7 +224,10 @@ class _Cycle:
                     passed_over.note(self.state, ask, tracer)
 
     def _plan(self, ask: Ask) -> Plan | Failure:
-        """Return what can be done for an ask."""
+        """Return what can be done for an ask: a plan, or the failure that says why there is none.
+
+        An ask that requires a node stands outside the laws of queues, and has a search of its own.
+        """
         if ask.required_node is not None:
             return required_node.find_plan(self.state, self.cost, ask)
         return guarantee.find_plan(self.state, self.cost, ask, self._known)
@@ -293,6 +303,10 @@ class _Pace:
     """
 
     def __init__(self, spec: PaceSpec, state: State) -> None:
+        """Start with what the configuration allows one cycle; what it leaves out is not limited.
+
+        Amounts are kept by index of the type.
+        """
         self.victims_left = spec.max_victims
         # Looked up and not made known: no decision adds to the truth. What no event has named yet,
         # nobody holds.
@@ -314,7 +328,10 @@ class _Pace:
         return all(amount <= self.left[index] for index, amount in self._held(victims).items())
 
     def take(self, victims: tuple[Allocation, ...]) -> None:
-        """Count these victims."""
+        """Count these victims.
+
+        What is left may become negative, as the first plan is allowed whatever its size.
+        """
         self.begun = self.begun or bool(victims)
         if self.victims_left is not None:
             self.victims_left -= len(victims)
@@ -332,7 +349,11 @@ class _Pace:
 
 
 def _reason(state: State, ask: Ask, victim: Allocation) -> str:
-    """Return the rule that made a victim eligible, for people."""
+    """Return the rule that made a victim eligible, for people.
+
+    It is written into the event. For a victim that opted out it adds that no other choice spares
+    it.
+    """
     if ask.required_node is not None:
         rule = f"node {ask.required_node} is the only one for {ask.id} (required node)"
         return rule if victim.allow_preemption else f"{rule}; no other choice spares it (law 1)"

@@ -133,7 +133,10 @@ def resource_types(spec: YunikornSpec) -> dict[str, None]:
 
 
 def _all_queues(root: QueueSpec) -> Iterator[QueueSpec]:
-    """Yield a queue and everything below it, in no order that matters."""
+    """Yield a queue and everything below it, in no order that matters.
+
+    By a stack of its own, so that the depth of the tree does not matter.
+    """
     stack = [root]
     while stack:
         queue = stack.pop()
@@ -342,10 +345,10 @@ def _any_above(queue: QueueSpec, resource: str, most: int) -> bool:
 
 
 def _guaranteed_below(queue: QueueSpec) -> Amounts:
-    """Return what the children of a queue are guaranteed together.
+    """Return what the children of a queue are guaranteed together, by resource.
 
     A child without a guarantee stands for its own children, as its share of the parent's is
-    theirs.
+    theirs. A child that has one is taken as it is: what is below it is checked there.
     """
     total: Amounts = {}
     for child in queue.queues:

@@ -64,6 +64,10 @@ class Ranking(Generic[E]):
                 self._add(new)
 
     def _add(self, entry: E) -> None:
+        """Insert an entry at its place, and its row into the array of rows, where there is one.
+
+        All that lies behind it moves; `change` sorts instead where many entries change.
+        """
         place = bisect_left(self.entries, entry)
         self.entries.insert(place, entry)
         if self._rows is not None:
@@ -71,13 +75,21 @@ class Ranking(Generic[E]):
             self._rows = np.concatenate((self._rows[:place], row, self._rows[place:]))
 
     def _remove(self, entry: E) -> None:
+        """Take an entry out, which is there.
+
+        It is found by its key, as entries are unique.
+        """
         place = bisect_left(self.entries, entry)
         del self.entries[place]
         if self._rows is not None:
             self._rows = np.concatenate((self._rows[:place], self._rows[place + 1 :]))
 
     def first(self, marks: NDArray[np.bool_]) -> E | None:
-        """Return the first entry whose owner's row is marked; None when there is none."""
+        """Return the first entry whose owner's row is marked; None when there is none.
+
+        Args:
+            marks: By row; it covers the row of every owner.
+        """
         entries = self.entries
         if len(entries) <= FEW or marks[entries[0][-1].row]:
             for entry in entries:

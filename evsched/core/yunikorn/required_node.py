@@ -114,12 +114,19 @@ def make_way(step: Step, ask: Ask, plan: Plan) -> None:
 
 
 def _stays(state: State, node: Node, other: str) -> bool:
-    """Tell whether a reservation is kept whatever happens: that of another ask that may run there only."""
+    """Tell whether a reservation is kept whatever happens.
+
+    It is when its ask may run on this node only, too: its claim is as good, and came first.
+    """
     return state.asks[other].required_node == node.name
 
 
 class _Search:
-    """One ask and its node, while victims are sought for it."""
+    """One ask and its node, while victims are sought for it.
+
+    The search is the one for any node (`evsched.core.yunikorn.search`), but without slacks: no
+    guarantee protects from an ask that can run nowhere else.
+    """
 
     def __init__(self, state: State, cost: Cost, ask: Ask, node: Node) -> None:
         self.state, self.cost, self.ask, self.node = state, cost, ask, node
