@@ -7,6 +7,7 @@ Seldom enough that the engine also has something to decide about.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from random import Random
 from typing import Any
@@ -19,6 +20,7 @@ from events.configuration import KueueSpec
 from events.frame import Frame, decode_frame, encode_frame
 from evsched.core import snapshot
 from evsched.core.engine import Engine
+from evsched.service.companions import judged, nobody
 from tests.core import seeded
 from tests.core.histories import START
 from tests.core.kueue import cohorts
@@ -169,7 +171,11 @@ class Partition:
 
     def step(self, records: tuple[InboxRecord, ...]) -> None:
         """Take records as they come from the inbox, and write the frame."""
-        taken = [read_proposal(record, self.number + place) for place, record in enumerate(records)]
+        taken = tuple(
+            read_proposal(record, self.number + place) for place, record in enumerate(records)
+        )
+        if any(isinstance(one.input, v.RulesAdopted) for one in taken):
+            taken = asyncio.run(judged(taken, nobody))  # as the leader does before it takes a step
         self.number += len(records)
         events = self.engine.step(self.time, taken)
         self.refused += sum(isinstance(event, v.InputRejected) for event in events)

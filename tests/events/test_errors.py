@@ -61,7 +61,7 @@ def test_there_is_an_example_of_every_error() -> None:
     grouping = {
         errors.StreamError,
         errors.CallerError,
-        errors.ConfigurationError,
+        errors.StreamConfigurationError,
         errors.EnvironmentFault,
         errors.NotLeading,
     }
@@ -86,8 +86,8 @@ def test_there_is_an_example_of_every_error() -> None:
             ),
         ),
         (errors.CallerError, (errors.TargetDiffers,)),
-        (errors.ConfigurationError, (errors.StreamMissing, errors.TopicMisconfigured)),
-        (errors.ConfigurationError, (errors.AccessDenied,)),
+        (errors.StreamConfigurationError, (errors.StreamMissing, errors.TopicMisconfigured)),
+        (errors.StreamConfigurationError, (errors.AccessDenied,)),
         (errors.EnvironmentFault, (errors.LogUnreachable, errors.LogBusy, errors.LogFull)),
         (errors.NotLeading, (errors.LeadershipLost, errors.OutcomeUnknown)),
         (errors.LogDamaged, (errors.PositionLost,)),

@@ -32,7 +32,7 @@ async def test_a_new_log_begins_with_the_newest_rules(world):
     world.processes.append(Process(world.store, seed=1, pace=newest))
     await asyncio.sleep(2)
     history = await world.end()
-    assert history.events[1] == RulesAdopted(seq=2, rules=NEWEST)
+    assert history.events[1] == RulesAdopted(seq=2, rules=NEWEST, source="evsched")
     assert len(history.only(RulesAdopted)) == 1
     assert [one.rules for one in history.only(LeaderStarted)] == [FIRST, NEWEST]
 
