@@ -32,7 +32,13 @@ if TYPE_CHECKING:
 
 
 class Source(NamedTuple):
-    """One group of another queue's workloads, and the cohort in which that queue and the ask's meet."""
+    """One group of another queue's workloads.
+
+    Attributes:
+        group: The workloads, all of which use the same types.
+        queue: Their ClusterQueue.
+        meeting: The lowest cohort that contains that queue and the ask's.
+    """
 
     group: WorkloadGroup
     queue: Quota
@@ -118,7 +124,10 @@ def collect(trial: QuotaOverlay, wanted: PreemptionRequest) -> Sources:
 def _sources(
     trial: QuotaOverlay, wanted: PreemptionRequest, meeting: Quota, branch: Quota
 ) -> Iterator[Source]:
-    """Yield the groups below a meeting point, but for the branch of the ask; a cohort within its quota spares all in it."""
+    """Yield the groups below a meeting point that hold a candidate, but for the branch of the ask.
+
+    A cohort within its quota spares all in it: what is in it has only what belongs to it.
+    """
     limit, contested = wanted.reclaim_limit, wanted.contested
     levels = [meeting]
     for level in levels:
@@ -305,7 +314,10 @@ def _own(
 
 
 def _still_above(trial: QuotaOverlay, source: Source, contested: tuple[int, ...]) -> bool:
-    """Tell whether a queue and every cohort below the meeting point are above their quota of something contested."""
+    """Tell whether a queue and every cohort below the meeting point are above their quotas.
+
+    It is asked for what is contested alone, and before each victim, as each lowers usage.
+    """
     node: Quota | None = source.queue
     while node is not None and node is not source.meeting:
         if not trial.above(node, contested):

@@ -84,7 +84,11 @@ class KueueFamily:
     # --------------------------------------------------------------------------------------- inputs
 
     def refuse(self, state: State, proposed: v.AnyInput) -> Rejection | None:
-        """Refuse what names no ClusterQueue, or comes from a namespace that its ClusterQueue does not take."""
+        """Refuse an input that no ClusterQueue takes; None when there is nothing to refuse.
+
+        It names no ClusterQueue, comes from a namespace that its ClusterQueue does not take, or
+        names a priority class that is not there.
+        """
         if isinstance(proposed, v.ApplicationSubmitted):
             return leaf_problem(state, proposed.queue, f"application {proposed.application}")
         if isinstance(proposed, v.AskSubmitted):
@@ -100,12 +104,20 @@ class KueueFamily:
         return with_priority(state, event) if isinstance(event, v.AskSubmitted) else event
 
     def prepare(self, state: State, event: v.AnyInput) -> _Prepared:
-        """Keep the quotas and delays that a new configuration replaces, and the queues that an exit may leave empty."""
+        """Keep what an input may replace: it is read before the input is applied.
+
+        That is the quotas and delays under the configuration in force, and the queues that an exit
+        may leave empty.
+        """
         rules = quota.before(state) if isinstance(event, v.ConfigurationApplied) else {}
         return rules, empty_queues.leaves_that_may_go(state, event)
 
     def follow(self, step: Step, event: v.AnyInput, prepared: _Prepared | None) -> None:
-        """Take an application in, start and cancel quota timers, drain queues that are stopped, remove queues that are done."""
+        """Write what follows from an input.
+
+        An application is taken in, quota timers start and stop, stopped queues are drained, and
+        queues that are done are removed.
+        """
         # Before the first manifests, or after another format, nothing was in force.
         rules, leaving = prepared if prepared is not None else ({}, [])
         if isinstance(event, v.ApplicationSubmitted):
@@ -124,10 +136,11 @@ class KueueFamily:
     # ------------------------------------------------------------------------------------ decisions
 
     def next_cycle(self, state: State) -> int | None:
-        """Return when a cycle is due: now when an ask is new or something ended where an ask waits; None: not before a change.
+        """Return when a cycle is due, in milliseconds; None: not before something changes.
 
-        What the budget of the last cycle left is due in the next millisecond, and so in the next
-        step: inputs come first.
+        It is due now when an ask is new or something ended where an ask waits. What the budget of
+        the last cycle left is due in the next millisecond, and so in the next step: inputs come
+        first.
         """
         if not isinstance(state.configuration, KueueSpec) or not is_due(state):
             return None

@@ -166,10 +166,11 @@ class Assigner:
         )
 
     def targets(self, assignment: FlavorAssignment) -> list[Target]:
-        """Return the victims for all that an assignment uses; none when none help or none may be taken.
+        """Return the victims for all that an assignment uses; empty when none help.
 
         An ask for one (flavor, resource) was searched for when that flavor was tried: the question
-        is the same, on the same picture, so the answer is. A tracer hears of the whole all the same.
+        is the same, on the same picture, so the answer is. A tracer hears of the whole all the
+        same.
         """
         if self.searcher.tracer is None and len(assignment.usage) == 1:
             ((index, amount),) = assignment.usage.items()

@@ -184,7 +184,11 @@ class QueueHeads:
         return tried is None or since is None or tried <= since
 
     def _since(self, top: Quota) -> int | None:
-        """Return the last cycle after which something ended in a tree; None: something did after all cycles."""
+        """Return the last cycle after which something ended in a tree.
+
+        None: something did after all cycles. -1: nothing that was not looked into, as no cycle is
+        that old.
+        """
         if top.path in self._state.dirty_cohorts:
             return None
         return self._state.unfinished.get(top.path, -1)

@@ -231,7 +231,10 @@ class Quota:
 
 
 def quota_of(queue: Queue) -> Quota:
-    """Return the quotas of a Kueue queue; one that is draining has none, which is an error to ask for."""
+    """Return the quotas of a Kueue queue.
+
+    One that is draining has none, and it is an error of the caller to ask for them.
+    """
     quota = queue.quota
     assert isinstance(quota, Quota), queue.path
     return quota

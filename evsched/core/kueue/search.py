@@ -58,7 +58,7 @@ class Searcher:
         *,
         quiet: bool = False,
     ) -> list[Target]:
-        """Return the victims for an ask, in the order in which they were chosen; none when none help or none may be taken.
+        """Return the victims for an ask, in the order in which they were chosen.
 
         Args:
             trial: What is already decided; left as it was.
@@ -67,6 +67,9 @@ class Searcher:
             request: All that has to fit, by type index.
             contested: The types for which room must be made.
             quiet: Do not tell the tracer (a flavor is only tried).
+
+        Returns:
+            At least one victim; empty when none help or none may be taken.
         """
         spec = queue.spec
         if not ask.may_preempt or spec is None:

@@ -39,7 +39,11 @@ UNREPRESENTABLE = 2**63 - 1
 
 
 def share_of(node: Quota, usage: Mapping[int, int]) -> int:
-    """Return the share of a node with this usage: an integer that orders as the share does, or `NOT_BORROWING`."""
+    """Return the share of a node with this usage.
+
+    It is an integer that orders as the share does, or `NOT_BORROWING`. With weight 0 it is above
+    all shares of nodes with a weight, unless nothing could be lent.
+    """
     found = dominant(node, usage)
     if found is None:
         return NOT_BORROWING
@@ -51,10 +55,13 @@ def share_of(node: Quota, usage: Mapping[int, int]) -> int:
 
 
 def dominant(node: Quota, usage: Mapping[int, int]) -> tuple[int, int] | None:
-    """Return the largest ratio of what a node borrows to what could be lent to it, as a fraction; 0/1 when nothing could be lent.
+    """Return the largest ratio of what a node borrows to what could be lent to it, as a fraction.
 
-    None when it does not borrow. The node at the top of a tree, and a queue without cohort, never
-    borrows.
+    It is 0/1 when nothing could be lent. The node at the top of a tree, and a queue without
+    cohort, never borrows.
+
+    Returns:
+        Numerator and denominator; None when the node does not borrow.
     """
     parent = node.parent
     if parent is None:
@@ -88,7 +95,11 @@ def order_of(share: int) -> int:
 
 
 def status(node: Quota, usage: Mapping[int, int]) -> int:
-    """Return a share as the status shows it: per mille of the lendable amount by weight, rounded up; 2**63 - 1 for infinite."""
+    """Return a share as the status shows it.
+
+    It is per mille of the lendable amount by weight, rounded up, and 2**63 - 1 for infinite.
+    Nothing is decided by it: rounding would make different shares equal.
+    """
     found = dominant(node, usage)
     if found is None or not found[0]:
         return 0

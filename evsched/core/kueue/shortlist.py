@@ -329,10 +329,11 @@ class Shortlist:
         return bool(self._all_passes()[self._rows[name]])
 
     def order(self, since: int | None) -> Iterator[str]:
-        """Yield the workloads that no cycle looked at yet, and those for which one could do anything, in turn.
+        """Yield the workloads that are worth a look, in turn.
 
-        Higher priority first, then not looked at for longest, then older, then submitted first.
-        They are sorted a priority at a time, as far as they are asked for.
+        Those are the ones that no cycle looked at yet, and those for which a cycle could do
+        anything. Higher priority first, then not looked at for longest, then older, then submitted
+        first. They are sorted a priority at a time, as far as they are asked for.
 
         Args:
             since: Leave out those that a later cycle than this one looked at; None: leave out none.

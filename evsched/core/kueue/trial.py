@@ -123,7 +123,13 @@ class QuotaOverlay:
         return max(0, node.local.get(index, 0) - self.usage(node).get(index, 0))
 
     def fits(self, queue: Quota, amounts: Amounts, *, borrowing: bool = True) -> bool:
-        """Tell whether amounts fit into a ClusterQueue; without borrowing also: within its nominal quota."""
+        """Tell whether amounts fit into a ClusterQueue, type by type.
+
+        Args:
+            queue: The ClusterQueue.
+            amounts: (type index, amount); an amount of 0 fits wherever borrowing is allowed.
+            borrowing: False: usage must stay within the nominal quota as well.
+        """
         usage = self.usage(queue)
         for index, amount in amounts:
             if not borrowing and usage.get(index, 0) + amount > queue.nominal.get(index, 0):
@@ -148,10 +154,13 @@ class QuotaOverlay:
         return self.usage(node).get(index, 0) + amount > node.subtree.get(index, 0)
 
     def borrow_level(self, queue: Quota, index: int, amount: int) -> tuple[int, bool]:
-        """Return how high an amount must reach (section 6), and whether the subtree that holds it is less than the whole tree.
+        """Return how high an amount must reach (section 6).
 
         The level is 0 when the queue's own quota holds it, else the height of the first cohort
         above whose quota holds what is not free below; the height of the top when none does.
+
+        Returns:
+            The level, and whether the subtree that holds the amount is less than the whole tree.
         """
         if queue.parent is None:
             return 0, False

@@ -67,7 +67,10 @@ class QuotaPlan:
         }
 
     def victims(self) -> list[Allocation]:
-        """Return the victims, leaf by leaf in the order of the configuration, each in the seed's order."""
+        """Return the victims, leaf by leaf in the order of the configuration.
+
+        Those of a leaf come in the seed's order.
+        """
         leaves = sorted(self._leaves.values(), key=lambda leaf: (leaf.queue.order, leaf.queue.path))
         return [allocation for leaf in leaves for allocation in leaf.going()]
 
@@ -157,7 +160,12 @@ class QuotaPlan:
                 taken[index] += sign * amount
 
     def room(self, leaf: Queue) -> dict[int, int]:
-        """Return what may still go from a leaf before a guarantee on its path is broken, for each guaranteed type."""
+        """Return what may still go from a leaf before a guarantee on its path is broken.
+
+        Returns:
+            For each type that is guaranteed anywhere on the path, the least of what its queues have
+            above their guarantee; a type that is not there may go wholly.
+        """
         room: dict[int, int] = {}
         for queue in leaf.lineage:
             for index in queue.guaranteed:
@@ -167,7 +175,10 @@ class QuotaPlan:
         return room
 
     def left(self, queue: Queue, index: int) -> int:
-        """Return what a queue would use of a type above what it is guaranteed, once the victims have gone."""
+        """Return what a queue would use of a type above its guarantee, once the victims have gone.
+
+        Negative where it is below its guarantee already.
+        """
         stays = queue.usage[index] - queue.preempting[index] - self._taken_from(queue, index)
         return stays - queue.guaranteed.get(index, 0)
 

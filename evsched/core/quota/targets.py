@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def over(queue: Queue, maximum: Mapping[int, int]) -> dict[int, int]:
-    """Return what a queue uses above a maximum, by type index; what is being evicted already counts as gone.
+    """Return what a queue uses above a maximum, by type index.
 
-    Only types that the maximum limits count, and only positive amounts are kept (quota_enforcement,
-    "Preemptable Resource calculation").
+    What is being evicted already counts as gone. Only types that the maximum limits count, and
+    only positive amounts are kept (quota_enforcement, "Preemptable Resource calculation").
     """
     usage, preempting = queue.usage, queue.preempting
     found = {index: usage[index] - preempting[index] - amount for index, amount in maximum.items()}

@@ -67,9 +67,10 @@ NONE = Rule({}, 0)
 
 
 def rule_of(queue: Queue) -> Rule:
-    """Return what counts for the timer of a queue; dynamic and draining queues have no timer, so they count as unlimited.
+    """Return what counts for the timer of a queue.
 
-    The maximum of a Kueue ClusterQueue are its nominal quotas.
+    Dynamic and draining queues have no timer, so they count as unlimited. The maximum of a Kueue
+    ClusterQueue are its nominal quotas.
     """
     if queue.dynamic or queue.draining:
         return NONE
@@ -82,12 +83,24 @@ def rules(queues: Mapping[str, Queue]) -> dict[str, Rule]:
 
 
 def lowered(old: Mapping[int, int], new: Mapping[int, int]) -> bool:
-    """Tell whether a decrease is in this change: a type with a lower maximum, or with one for the first time."""
+    """Tell whether a decrease is in this change.
+
+    It is a type with a lower maximum, or with one for the first time.
+    """
     return any(index not in old or amount < old[index] for index, amount in new.items())
 
 
 def change(old: Rule, new: Rule, *, armed: bool) -> TimerDecision | None:
-    """Return what a change of a queue does to its timer; None when that goes on as it is, or there is none to cancel."""
+    """Return what a change of a queue does to its timer.
+
+    Args:
+        old: What counted before; `NONE` for a new queue.
+        new: What counts now.
+        armed: Whether the queue has a timer.
+
+    Returns:
+        None when a timer goes on as it is, or there is none to cancel.
+    """
     if new.delay_ms == 0 or not new.maximum:
         reason = "has no delay of quota enforcement now" if new.maximum else "has no maximum now"
         return TimerDecision(None, reason) if armed else None
@@ -108,7 +121,9 @@ def change(old: Rule, new: Rule, *, armed: bool) -> TimerDecision | None:
 def changes(
     old: Mapping[str, Rule], new: Mapping[str, Rule], armed: Mapping[str, object], *, enabled: bool
 ) -> Iterator[tuple[str, TimerDecision]]:
-    """Yield what a configuration does to timers, by path of the queue: new queues in their order, then those that lose theirs.
+    """Yield what a configuration does to timers, by path of the queue.
+
+    Queues that are there come first, in their order, then those that lose their timer.
 
     Args:
         old: What counted before, as `rules` gives it.
