@@ -190,9 +190,8 @@ class Bindable:
     def offer(self, bucket: DemandBucket) -> None:
         """Mark a bucket that has something new to offer, and the queues above it.
 
-        Not where its demand is blocked or a limit holds it back.
-
-        Whether a maximum is in the way is not asked: one try finds that out.
+        Not where its demand has no mark or a limit holds it back. Whether a maximum is in the way
+        is not asked: one try finds that out.
         """
         if self.demands[bucket.demand.row] and not bucket.limited:
             self.buckets[bucket.row] = True
@@ -325,7 +324,7 @@ class Bindable:
     def revive(self) -> list[Demand]:
         """Forget what is known about nodes; return the demands that were blocked.
 
-        Needed when the columns are other ones than before, whose growth nobody has followed.
+        Needed when the columns are other ones than before: what has grown until then is not known.
         """
         freed = self._unblock(np.ones(len(self._roomy), np.bool_))
         self.grown = []

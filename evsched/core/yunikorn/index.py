@@ -2,6 +2,10 @@
 
 `columns` (free space of nodes), `order` (which ask is next), `victims` (which allocations could be
 preempted), `limits` (what users and groups use) and `agenda` (which ask may preempt when).
+
+The reducer reports each change to the index after the state has it, and the index passes it on to
+the parts that are there. A part that is not there costs nothing: it will read the state when it is
+built. A state that only follows a log has no index, and nothing is reported there.
 """
 
 from __future__ import annotations
@@ -196,7 +200,10 @@ class YunikornIndex(Index):
 
 
 def index_of(state: State) -> YunikornIndex:
-    """Return the index of a state, a new one when there is none."""
+    """Return the index of a state, a new one when there is none.
+
+    One of another family of schedulers is replaced: its parts answer other questions.
+    """
     index = state.index
     if not isinstance(index, YunikornIndex):
         index = state.index = YunikornIndex(state)

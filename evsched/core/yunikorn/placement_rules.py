@@ -14,6 +14,7 @@ from events.bounds import MAX_TEXT
 from events.configuration import FilterSpec, PlacementRuleSpec, QueueSpec, YunikornSpec
 from evsched.core.problem import Problem
 
+# Bounds of a configuration: characters of a pattern, rules of a partition, parents of a rule.
 MAX_PATTERN = 256
 MAX_RULES = 100
 MAX_CHAIN = 32
@@ -21,6 +22,7 @@ MAX_CHAIN = 32
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:#/@+-]{0,252}\$?")
 _SPECIAL = re.compile(r"[\^$*+?()\[{}|]")
 _QUEUE_NAME = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
+# What `pattern_problem` takes for one letter: an escaped sign, and a class of signs.
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
 _REPEATED_GROUP = re.compile(r"\)[*+{]")

@@ -1,7 +1,8 @@
 """The queue tree of queues.yaml: as configured, and with the queues that are added to it later.
 
 A dynamic queue lives on by the template it was made by, whatever has become of that
-(quota_enforcement, "Dynamic Queues").
+(quota_enforcement, "Dynamic Queues"). A queue that the configuration leaves out while it is in use
+is *draining*: it stays until it is empty.
 """
 
 from __future__ import annotations
