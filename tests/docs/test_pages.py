@@ -35,6 +35,9 @@ def test_every_command_of_a_page_runs(demo, page, monkeypatch, tmp_path, capsys)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     if page == "auditing.md":
+        (tmp_path / "queues.yaml").write_bytes(
+            (DOCS / "examples" / "queues-next.yaml").read_bytes()
+        )
         (tmp_path / "losses").mkdir()
         (tmp_path / "losses" / "losses.sql").write_text(blocks(page, "sql")[-1])
     lines = (DOCS / page).read_text(encoding="utf-8").splitlines()

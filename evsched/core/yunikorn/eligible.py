@@ -103,6 +103,9 @@ class Eligible:
             self._given[key] = np.append(given, np.zeros(added, np.int64)) if added else given
         for page in pages:
             here = slice(int(index.starts[page]), index.page_end(page))
+            for kind, most in self._largest.items():
+                # An amount above all before makes bounds matter that were too high to.
+                self._largest[kind] = max(most, int(index.amounts[kind][here].max(initial=0)))
             self.marks[here] = self._marked(here)
             for level, allowed in self._allowed.items():
                 before = int(np.count_nonzero(allowed[here]))
