@@ -63,11 +63,6 @@ function keep(path, answer) {
   if (kept.size > KEPT) kept.delete(kept.keys().next().value);
 }
 
-/** Ask for what is likely to be wanted next; nothing hears of a failure. */
-export function prefetch(path) {
-  if (!kept.has(path)) ask(path, { priority: "low" }).catch(() => undefined);
-}
-
 // One question at a time, and of those that come meanwhile only the last: while the time bar is
 // dragged something is drawn after every answer. Aborting for each new place could starve it.
 class Slot {
