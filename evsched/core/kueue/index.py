@@ -102,25 +102,22 @@ def index_of(state: State) -> KueueIndex:
 def waiting_of(state: State) -> Waiting:
     """Return the asks of a Kueue partition by ClusterQueue, built if this is the first use."""
     index = index_of(state)
-    found = index.waiting
-    if found is None:
-        found = index.waiting = Waiting(state)
-    return found
+    if index.waiting is None:
+        index.waiting = Waiting(state)
+    return index.waiting
 
 
 def candidates_of(state: State) -> Candidates:
     """Return the possible victims of a Kueue partition, built if this is the first use."""
     index = index_of(state)
-    found = index.candidates
-    if found is None:
-        found = index.candidates = Candidates(state)
-    return found
+    if index.candidates is None:
+        index.candidates = Candidates(state)
+    return index.candidates
 
 
 def prospects_of(state: State) -> Prospects:
     """Return what asks of a Kueue partition could get at best, built if this is the first use."""
     index = index_of(state)
-    found = index.prospects
-    if found is None:
-        found = index.prospects = Prospects(state)
-    return found
+    if index.prospects is None:
+        index.prospects = Prospects(state)
+    return index.prospects
