@@ -31,12 +31,14 @@ class WhatIfBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         rules: Version of the rules to try; None: those that were in force.
         first: Moment from which on it is tried; None: where a configuration was applied last.
         last: Moment up to which the log is taken.
+        throughout: The configuration stays in force where others were applied later on.
     """
 
     document: str | None = None
     rules: int | None = None
     first: str | None = msgspec.field(name="from", default=None)
     last: str = msgspec.field(name="to", default="latest")
+    throughout: bool = False
 
 
 class VerifyBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,9 +64,13 @@ async def try_out(served: Served, call: Call) -> Reply:
             in_body("rules"),
             expected=tuple(map(str, RULES)),
         )
-    if body.document is None and body.rules is None:
+    if body.document is None and (body.rules is None or body.throughout):
         raise ApiProblem(
-            "body-invalid", "document: is missing, and so are rules", in_body("document")
+            "body-invalid",
+            "document: is missing; throughout keeps one in force"
+            if body.throughout
+            else "document: is missing, and so are rules",
+            in_body("document"),
         )
     tried = () if body.document is None else loaded(body.document.encode()).configurations
     start = None if body.first is None else await seq_of(served, body.first, in_body("from"))
@@ -74,6 +80,7 @@ async def try_out(served: Served, call: Call) -> Reply:
         rules=body.rules,
         start=None if start is None else Moment(seq=start),
         end=Moment(seq=end),
+        throughout=body.throughout,
     )
 
     async def asked(history: History, progress: Progress) -> WhatIfAnswer:

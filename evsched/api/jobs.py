@@ -17,7 +17,7 @@ from events.chain import RecordedStep
 from events.errors import StreamError, WrittenByNewer
 from evsched.api.asking import Asking
 from evsched.api.problems import ApiProblem, what_failed
-from replays.checking.worlds import ConfigurationRefused, NotTried
+from replays.checking.tried import ConfigurationRefused, NotTried
 from replays.history.rebuild import History
 
 AT_A_TIME = 1

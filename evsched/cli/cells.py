@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from evsched.cli.answers import printable
-from evsched.core.quantity import format_amount
+from evsched.core.quantity import MILLI_RESOURCES, format_amount
 from replays.history.moments import format_time
 from replays.history.rows import AMOUNTS, TIMES
 
@@ -28,6 +28,35 @@ def amounts(found: Mapping[str, int]) -> str:
         )
         or NOTHING
     )
+
+
+_LARGE_BYTES = 2**30
+_HOUR_MS = 3_600_000
+_BYTES = ("memory", "ephemeral-storage", "hugepages-")
+
+
+def amount_hours(found: Mapping[str, int]) -> str:
+    """Return amounts that lasted as a person writes them: ``0.039 vcore, 1.5Gi memory``; ``0`` where there are none.
+
+    Args:
+        found: By resource, base units times milliseconds.
+    """
+    return (
+        ", ".join(f"{_hours(name, amount)} {name}" for name, amount in found.items() if amount)
+        or "0"
+    )
+
+
+def _hours(resource: str, amount: int) -> str:
+    """Return an amount times milliseconds in cores, Gi or pieces times hours, rounded to three places."""
+    kind = resource.rpartition("/")[2]
+    in_bytes = kind.startswith(_BYTES)
+    unit = 1000 if kind in MILLI_RESOURCES else _LARGE_BYTES if in_bytes else 1
+    thousandths = (2000 * amount + unit * _HOUR_MS) // (2 * unit * _HOUR_MS)
+    if not thousandths:
+        return "<0.001"
+    text = f"{thousandths // 1000}.{thousandths % 1000:03}".rstrip("0").rstrip(".")
+    return f"{text}Gi" if in_bytes else text
 
 
 def cell(name: str, value: Any) -> str:

@@ -9,16 +9,19 @@ import msgspec
 from cyclopts import Parameter
 
 from evsched.cli.answers import NO, CommandError, emit, paper, refused, say
-from evsched.cli.cells import amounts
+from evsched.cli.cells import amount_hours, amounts, counted
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import SnapshotFolder, end_of, history_of, meter, moment_of
 from evsched.core.rules import FIRST, NEWEST, RULES
+from replays.checking.ledger import QueueFigures
 from replays.history.moments import END
 
 if TYPE_CHECKING:
     from events.configuration import Configuration
     from events.vocabulary import AskSubmitted
+    from evsched.cli.tables import PlainTable
+    from replays.checking.tried import TriedStretch
     from replays.checking.worlds import WhatIfAnswer
 
 CHANGES_SHOWN = 50
@@ -44,6 +47,7 @@ async def whatif(  # noqa: PLR0913 - the options of a command
     where: Where = HERE,
     first: Annotated[Time, Parameter(name="--from")] = None,
     last: Annotated[Time, Parameter(name="--to")] = None,
+    throughout: Annotated[bool, Parameter(negative=())] = False,
     snapshots: SnapshotFolder = None,
     json: Json = False,
 ) -> int:
@@ -52,14 +56,17 @@ async def whatif(  # noqa: PLR0913 - the options of a command
     Exits 1 when anything would.
 
     The configuration takes the place of the one in force at --from; without --from, of the one that
-    was applied last. Configurations that were applied later on stay as recorded. With --rules alone
-    the whole log is decided by these rules, or what lies behind --from.
+    was applied last. A configuration that was applied later on takes its place, as it did then;
+    --throughout keeps the one to try in force instead. The answer says from where to where it was in
+    force. With --rules alone the whole log is decided by these rules, or what lies behind --from.
 
     **Examples**
 
     `evsched whatif --config queues-new.yaml`
 
     `evsched whatif --config queues-new.yaml --from -24h --to -12h --json`
+
+    `evsched whatif --config queues-new.yaml --from -7d --throughout`
 
     `evsched whatif --rules 2`
 
@@ -69,14 +76,17 @@ async def whatif(  # noqa: PLR0913 - the options of a command
         where: Which log.
         first: Moment from which it holds.
         last: Moment up to which the log is taken.
+        throughout: The configuration stays in force where others were applied later on.
         snapshots: Folder of snapshots.
         json: One document.
     """
+    from replays.checking.tried import ConfigurationRefused, NotTried  # noqa: PLC0415
     from replays.checking.whatif import WhatIfQuestion, what_if  # noqa: PLC0415
-    from replays.checking.worlds import ConfigurationRefused, NotTried  # noqa: PLC0415
 
     if config is None and rules is None:
         raise CommandError("nothing to try, expected --config or --rules")
+    if config is None and throughout:
+        raise CommandError("--throughout keeps a configuration in force, expected --config")
     if rules is not None and rules not in RULES:
         raise CommandError(f"--rules {rules}: not known, expected {FIRST} to {NEWEST}")
     question = WhatIfQuestion(
@@ -84,6 +94,7 @@ async def whatif(  # noqa: PLR0913 - the options of a command
         rules=rules,
         start=None if first is None else moment_of(first),
         end=END if last is None else moment_of(last),
+        throughout=throughout,
     )
     async with history_of(where, snapshots) as history:
         try:
@@ -105,11 +116,11 @@ async def whatif(  # noqa: PLR0913 - the options of a command
 def _print(report: WhatIfAnswer) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    from evsched.cli.tables import PlainTable  # noqa: PLC0415
-    from evsched.core.quantity import format_amount  # noqa: PLC0415
     from replays.wording import decided  # noqa: PLC0415
 
     console = paper()
+    if report.stretch is not None:
+        console.print(_stretch(report.stretch))
     if report.identical:
         console.print(f"Nothing would have been different in {report.steps} steps.")
         if not report.steps:
@@ -117,37 +128,7 @@ def _print(report: WhatIfAnswer) -> None:
         return
     console.print(f"The first difference is at seq {report.first_difference}.")
     console.print(f"{len(report.changes)} decisions differ in {report.steps} steps.")
-    table = PlainTable()
-    entitled = "nominal quota" if report.format == "kueue" else "guarantee"
-    for name in (
-        "queue",
-        "bound",
-        "waited s",
-        "preemptions",
-        "victims",
-        f"below {entitled} (amount x s)",
-    ):
-        table.add_column(name, justify="left" if name == "queue" else "right")
-    for queue in dict.fromkeys((*report.recorded, *report.supposed)):
-        pair = report.recorded.get(queue), report.supposed.get(queue)
-        cells = [
-            _change(*(getattr(one, field) if one is not None else 0 for one in pair))
-            for field in ("bound", "waited_ms", "preemptions", "victims")
-        ]
-        cells[1] = _change(*((one.waited_ms // 1000) if one is not None else 0 for one in pair))
-        unmet = [
-            ", ".join(
-                f"{format_amount(name, amount // 1000)} {name}"
-                for name, amount in sorted(one.unmet.items())
-            )
-            if one is not None and one.unmet
-            else "0"
-            for one in pair
-        ]
-        table.add_row(
-            queue, *cells, unmet[0] if unmet[0] == unmet[1] else f"{unmet[0]} → {unmet[1]}"
-        )
-    console.table(table)
+    console.table(_figures(report))
     for change in report.changes[:CHANGES_SHOWN]:
         console.print(
             Text(
@@ -163,8 +144,46 @@ def _print(report: WhatIfAnswer) -> None:
     )
 
 
-def _change(before: int, after: int) -> str:
-    return str(before) if before == after else f"{before} → {after}"
+def _stretch(stretch: TriedStretch) -> str:
+    """Return from where to where the configuration to try was in force."""
+    from replays.history.moments import format_time  # noqa: PLC0415
+
+    said = (
+        f"The configuration was in force from event {stretch.first}, {format_time(stretch.begin)}, "
+    )
+    if stretch.last is None or stretch.end is None:
+        said += "to the end of what was taken"
+    else:
+        said += f"until event {stretch.last}, {format_time(stretch.end)}, applied another (--throughout keeps it in force)"
+    if stretch.replaced:
+        said += f"; {counted(stretch.replaced, 'configurations')} applied later gave way to it"
+    return f"{said}."
+
+
+def _figures(report: WhatIfAnswer) -> PlainTable:
+    """Return the table of both worlds, a line a queue."""
+    from evsched.cli.tables import PlainTable  # noqa: PLC0415
+    from evsched.core.duration import format_duration  # noqa: PLC0415
+
+    entitled = "nominal quota" if report.format == "kueue" else "guarantee"
+    table = PlainTable("queue")
+    for name in ("bound", "waited", "preemptions", "victims", f"below {entitled} (amount x hours)"):
+        table.add_column(name, justify="right")
+    for queue in dict.fromkeys((*report.recorded, *report.supposed)):
+        pair = [one.get(queue) or QueueFigures() for one in (report.recorded, report.supposed)]
+        table.add_row(
+            queue,
+            _change(*(str(one.bound) for one in pair)),
+            _change(*(format_duration(one.waited_ms // 1000 * 1000) for one in pair)),
+            _change(*(str(one.preemptions) for one in pair)),
+            _change(*(str(one.victims) for one in pair)),
+            _change(*(amount_hours(one.unmet) for one in pair)),
+        )
+    return table
+
+
+def _change(before: str, after: str) -> str:
+    return before if before == after else f"{before} → {after}"
 
 
 async def plan(

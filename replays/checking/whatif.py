@@ -13,12 +13,8 @@ from msgspec import Struct
 from events import vocabulary as v
 from events.chain import ChainReader
 from events.configuration import Configuration
-from replays.checking.worlds import (
-    DEFAULT_EVICTION_MS,
-    ConfigurationRefused,
-    WhatIf,
-    WhatIfAnswer,
-)
+from replays.checking.tried import ConfigurationRefused, TriedConfiguration
+from replays.checking.worlds import DEFAULT_EVICTION_MS, WhatIf, WhatIfAnswer
 from replays.history.finding import last_configuration
 from replays.history.moments import END, Moment
 from replays.history.steps import copy
@@ -41,12 +37,15 @@ class WhatIfQuestion(Struct, frozen=True, kw_only=True):
         start: From when on; None: from where a configuration was applied last, or for rules alone
             from the beginning.
         end: Up to which moment the log is taken.
+        throughout: The configuration stays in force where others were applied later on; otherwise
+            these take its place, and what follows says nothing of it.
     """
 
     configurations: tuple[Configuration, ...] = ()
     rules: int | None = None
     start: Moment | None = None
     end: Moment = END
+    throughout: bool = False
 
 
 class EvictionTimes:
@@ -94,7 +93,8 @@ async def what_if(
     recorded, reader = await history.boundary(begin)
     tried = None
     if question.configurations:
-        tried = _of_partition(question.configurations, recorded.state.configuration)
+        configuration = _of_partition(question.configurations, recorded.state.configuration)
+        tried = TriedConfiguration(configuration, throughout=question.throughout)
     # The steps are read twice rather than kept: what is tried may be a month.
     evictions = EvictionTimes()
     seq = reader.head.next_seq - 1

@@ -30,15 +30,16 @@ from events import vocabulary as v
 from evsched.core.recorded import apply_recorded
 from evsched.core.registry import format_of
 from replays.checking.ledger import Decided, Ledger, QueueFigures
+from replays.checking.tried import NotTried, TriedStretch
 from replays.checking.verify import compare
-from replays.history.steps import is_proposed, note, proposals_of
+from replays.history.steps import note, proposals_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from events.chain import RecordedStep
-    from events.configuration import Configuration
     from evsched.core.engine import Engine
+    from replays.checking.tried import TriedConfiguration
 
 DEFAULT_EVICTION_MS = 5_000
 """How long an eviction takes when the log holds none to learn from."""
@@ -69,7 +70,9 @@ class WhatIfAnswer(Struct, frozen=True, kw_only=True):
         moved: Ends of allocations that were moved because they were bound at another time.
         refused: Recorded inputs that the supposed world refused although the recorded one took
             them.
-        format: Of the configuration that was tried: ``yunikorn``, ``kueue``, or ``custom/NAME``.
+        format: Of the configuration in force at the end: ``yunikorn``, ``kueue``, or
+            ``custom/NAME``.
+        stretch: Over which the configuration to try was in force; None: only rules were tried.
     """
 
     identical: bool
@@ -84,14 +87,7 @@ class WhatIfAnswer(Struct, frozen=True, kw_only=True):
     eviction_ms: int = DEFAULT_EVICTION_MS
     steps: int = 0
     format: str = "yunikorn"
-
-
-class ConfigurationRefused(Exception):
-    """The configuration to try is not valid in this log; the message says why."""
-
-
-class NotTried(Exception):
-    """Nothing happened in the part of the log that was looked at, or no configuration was in force there."""
+    stretch: TriedStretch | None = None
 
 
 class WhatIf:
@@ -101,11 +97,11 @@ class WhatIf:
         self,
         recorded: Engine,
         supposed: Engine,
-        configuration: Configuration | None,
+        candidate: TriedConfiguration | None,
         eviction_ms: int,
         rules: int | None = None,
     ) -> None:
-        """Prepare to try ``configuration`` in place of the one in force at the first step, and ``rules``; None: as recorded.
+        """Prepare to try a configuration from the first step on, and ``rules``; None: as recorded.
 
         Raises:
             WrittenByNewer: This release does not know these rules.
@@ -115,8 +111,7 @@ class WhatIf:
             supposed.suppose(rules)
         self._recorded = recorded
         self._supposed = supposed
-        self._configuration = configuration
-        self._tried: v.ConfigurationApplied | None = None
+        self._candidate = candidate
         self._eviction_ms = eviction_ms
         self._ledgers = Ledger(recorded.state), Ledger(supposed.state)
         self._agree = True
@@ -132,7 +127,7 @@ class WhatIf:
         Raises:
             NotTried: The configuration never came into force: the report would say nothing of it.
         """
-        if self._configuration is not None:
+        if self._candidate is not None and self._candidate.stretch is None:
             message = (
                 "no configuration is in force whose place it could take"
                 if self._steps
@@ -151,7 +146,8 @@ class WhatIf:
         """
         self._steps += 1
         proposals = proposals_of(step)
-        self._try_configuration(step, proposals)
+        if self._candidate is not None and self._candidate.enter(step, proposals, self._supposed):
+            self._differ(step.events[0].seq if step.events else step.head.next_seq)
         if not self._agree:
             self._catch_up(step.time)
             proposals = [
@@ -163,14 +159,8 @@ class WhatIf:
         recorded_ledger.pass_time(step.time)
         supposed_ledger.pass_time(step.time)
         events = self._supposed_step(step, proposals)
-        for event in events:
-            if (
-                self._tried is not None
-                and isinstance(event, v.InputRejected)
-                and event.input == self._tried
-            ):
-                raise ConfigurationRefused(event.reason)
-        self._tried = None
+        if self._candidate is not None:
+            self._candidate.follow(step, events)
         self._follow(events, step)
         apply_recorded(self._recorded, step.events, step.time, step.head.position)
         recorded_ledger.take(step.events)
@@ -191,39 +181,6 @@ class WhatIf:
         if adopts and self._rules is not None:
             supposed.suppose(self._rules)
         return events
-
-    def _try_configuration(self, step: RecordedStep, proposals: list[v.Proposal]) -> None:
-        """Put the configuration to try in force: in place of the one that the first step applies, or else before that step."""
-        if self._configuration is None:
-            return
-        answers = [event for event in step.events if is_proposed(event)]
-        accepted = [
-            index for index, event in enumerate(answers) if type(event) is v.ConfigurationApplied
-        ]
-        if accepted:
-            proposal = proposals[accepted[-1]]
-            proposed = proposal.input
-            if (
-                isinstance(proposed, v.ConfigurationApplied)
-                and proposed.configuration != self._configuration
-            ):
-                self._tried = replace(proposed, configuration=self._configuration, document="")
-                proposals[accepted[-1]] = replace(proposal, input=self._tried)
-            self._configuration = None
-            return
-        in_force = self._supposed.state.configuration
-        if in_force is None:
-            return
-        if in_force != self._configuration:
-            tried = v.Proposal(input=v.ConfigurationApplied(configuration=self._configuration))
-            events = self._supposed.step(
-                max(step.time - 1, self._supposed.state.time), [tried], decide=False
-            )
-            for event in events:
-                if isinstance(event, v.InputRejected):
-                    raise ConfigurationRefused(event.reason)
-            self._differ(step.events[0].seq if step.events else step.head.next_seq)
-        self._configuration = None
 
     def _differ(self, seq: int) -> None:
         if self._agree:
@@ -341,6 +298,7 @@ class WhatIf:
     def _report(self) -> WhatIfAnswer:
         recorded, supposed = self._ledgers
         spec = self._supposed.state.configuration
+        stretch = None if self._candidate is None else self._candidate.stretch
         return WhatIfAnswer(
             identical=self._agree,
             first_difference=self._first,
@@ -354,6 +312,7 @@ class WhatIf:
             eviction_ms=self._eviction_ms,
             steps=self._steps,
             format="yunikorn" if spec is None else format_of(spec),
+            stretch=stretch,
         )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evsched.cli.cells import table
+from evsched.cli.cells import amount_hours, table
 from evsched.cli.consoles import Paper
 from evsched.cli.tables import NARROWEST, PlainTable, folded
 from tests.examples import examples
@@ -103,3 +103,20 @@ def test_paper_writes_tables_and_lines(terminal):
     paper.print("word " * 60)
     lines = paper.file.getvalue().splitlines()
     assert (max(map(cell_len, lines)) <= 60) is terminal
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"vcore": 140_000_000}, "0.039 vcore"),
+        ({"vcore": 2000 * 3_600_000}, "2 vcore"),
+        ({"memory": 3 * 2**29 * 3_600_000}, "1.5Gi memory"),
+        ({"on-demand/cpu": 1_500 * 3_600_000, "nvidia.com/gpu": 8 * 3_600_000 * 24}, "1.5 on-demand/cpu, 192 nvidia.com/gpu"),
+        ({"memory": 1000}, "<0.001 memory"),
+        ({"vcore": 0}, "0"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_amounts_over_time_are_said_in_cores_and_gibibytes_times_hours(found, said):
+    """Byte-milliseconds are no unit of people."""
+    assert amount_hours(found) == said

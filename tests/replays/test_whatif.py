@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from events import vocabulary as v
 from events.configuration import QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
+from replays.checking.tried import ConfigurationRefused, TriedConfiguration
 from replays.checking.whatif import EvictionTimes
-from replays.checking.worlds import ConfigurationRefused, WhatIf
+from replays.checking.worlds import WhatIf
 from replays.history.rebuild import apply_step
 from replays.history.steps import copy
 from tests.core.histories import configurations, histories
@@ -19,7 +20,7 @@ from tests.replays.test_anonymise import run
 from tests.replays.test_explain import Cluster, queue
 
 
-def tried(steps, configuration, start=0):
+def tried(steps, configuration, start=0, *, throughout=False):
     """Run a what-if over steps, from the step number ``start`` on."""
     recorded = Engine()
     for step in steps[:start]:
@@ -28,7 +29,10 @@ def tried(steps, configuration, start=0):
     evictions = EvictionTimes()
     for step in rest:
         evictions.take(step)
-    run = WhatIf(recorded, copy(recorded), configuration, evictions.median_ms())
+    candidate = (
+        None if configuration is None else TriedConfiguration(configuration, throughout=throughout)
+    )
+    run = WhatIf(recorded, copy(recorded), candidate, evictions.median_ms())
     for step in rest:
         run.take(step)
     return run.answer()
@@ -107,3 +111,47 @@ def test_a_configuration_that_is_invalid_is_refused():
     bad = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(queue("a", 5000, 1000),)))
     with pytest.raises(ConfigurationRefused):
         tried(cluster.steps, bad, start=3)
+
+
+def reconfigured():
+    """Return a cluster whose prod is guaranteed less after 10 s, and nothing from 20 s on, before it may preempt."""
+    cluster = Cluster(queue("prod", guaranteed=4000), queue("test"))
+    for number in range(4):
+        cluster.ask(f"t{number}", "root.test")
+    cluster.ask("p1", "root.prod")
+    for guaranteed in (1000, None):
+        applied = spec(cluster, guaranteed={"vcore": guaranteed} if guaranteed else None)
+        cluster.step(10_000, v.ConfigurationApplied(configuration=applied))
+    cluster.step(40_000)
+    return cluster
+
+
+def test_the_answer_says_over_which_stretch_the_candidate_was_in_force():
+    """It ends where another configuration was applied; before, a reader took it for the whole log."""
+    cluster = reconfigured()
+    candidate = spec(cluster, guaranteed={"vcore": 2000})
+    applied = [
+        (event.seq, step.time)
+        for step in cluster.steps
+        for event in step.events
+        if type(event) is v.ConfigurationApplied
+    ]
+    stretch = tried(cluster.steps, candidate).stretch
+    assert [(stretch.first, stretch.begin), (stretch.last, stretch.end)] == applied[:2]
+    assert stretch.replaced == 0
+    # From the middle on it is applied right before the first step that is taken.
+    half = next(n for n, step in enumerate(cluster.steps) if step.events[0].seq > applied[0][0])
+    stretch = tried(cluster.steps, candidate, half).stretch
+    assert stretch.first == cluster.steps[half].events[0].seq
+    assert stretch.last == applied[1][0]
+
+
+def test_throughout_keeps_the_candidate_in_force():
+    """What was applied later gives way to it, and it decides to the end."""
+    cluster = reconfigured()
+    candidate = spec(cluster, guaranteed={"vcore": 2000})
+    report = tried(cluster.steps, candidate, throughout=True)
+    assert (report.stretch.last, report.stretch.end, report.stretch.replaced) == (None, None, 2)
+    # Recorded was nothing: prod was guaranteed nothing any more when its 30 s were over.
+    evicted = [one for one in report.changes if one.kind == "evicted"]
+    assert [(one.recorded, one.supposed.ask) for one in evicted] == [(None, "p1")]

@@ -76,14 +76,21 @@ function Checked({ checked }) {
 }
 
 function Answer({ answer }) {
-  if (answer.identical) return html`<p class="summary">Nothing would have been different: every event comes out again.</p>`;
-  return html`<p class="summary">${answer.changes.length} ${answer.changes.length === 1 ? "decision" : "decisions"} would have been different,
+  if (answer.identical) return html`<p class="summary">Nothing would have been different: every event comes out again.</p><${Stretch} stretch=${answer.stretch} />`;
+  return html`<${Stretch} stretch=${answer.stretch} /><p class="summary">${answer.changes.length} ${answer.changes.length === 1 ? "decision" : "decisions"} would have been different,
       the first one at event ${answer.first_difference}.</p>
     <p class="dim">How far to trust it: ${answer.steps} steps taken; ${answer.left_out} recorded inputs left out, as what they followed from
       did not happen; ${answer.confirmed} evictions supposed to take ${length(answer.eviction_ms)}; ${answer.moved} ends moved;
       ${" "}${answer.refused} inputs refused that were taken then.</p>
     <${Worlds} changes=${answer.changes} /><${Figures} answer=${answer} />
     <${Table} label="Decisions that differ" columns=${CHANGES} rows=${answer.changes} keyOf=${(one) => `${one.kind}/${one.subject}`} height="40vh" />`;
+}
+
+// From where to where the configuration was in force: one that was applied later takes its place.
+function Stretch({ stretch }) {
+  if (!stretch) return null;
+  const until = stretch.last === null ? "to the end of what was taken" : `until event ${stretch.last}, ${shown(stretch.end)}, applied another`;
+  return html`<p class="dim">The configuration was in force from event ${stretch.first}, ${shown(stretch.begin)}, ${until}.</p>`;
 }
 
 const placed = (one) => (one === null ? "–" : `${clock(one.time)}${one.node ? ` on ${one.node}` : ""}${one.ask ? ` for ${one.ask}` : ""}${one.queue ? ` for the quota of ${one.queue}` : ""}`);
