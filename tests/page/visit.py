@@ -44,7 +44,7 @@ class Visit:
     def rest(self) -> None:
         """Return when everything that was asked for is drawn."""
         self.page.wait_for_load_state("networkidle")
-        self.page.wait_for_function("!document.querySelector('main .old')")
+        self.page.wait_for_selector("main:not(:has(.old))", state="attached")
 
     def at(self, seq: int) -> None:
         """Return when the state after an event is drawn."""

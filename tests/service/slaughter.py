@@ -1,7 +1,7 @@
 """Forks leaders over a SQLite file and kills them with SIGKILL at random instants, while another process proposes.
 
-``python -m tests.service.slaughter FOLDER KILLS SEED``. Forking spares each leader the start of
-Python, so that hundreds of them die in a minute. Every leader writes the hash of each step it
+``python -m tests.service.slaughter FOLDER KILLS LED SEED``. Forking spares each leader the start of
+Python, so that scores of them die in a minute. Every leader writes the hash of each step it
 believes to be in the log to ``FOLDER/acknowledged``. The producer goes on until it is told to stop
 (SIGTERM).
 """
@@ -26,9 +26,12 @@ from evsched.service.member import Member
 from evsched.service.rebuilding import Snapshots
 from tests.service.inputs import ask, cluster, queues
 
-LONGEST_LIFE_S = 0.1
 LEASE_S = 0.2
 """A leader that dies between its fence and its first heartbeat is waited for; the next one gets a life that is long enough."""
+FIRST_LIFE_S = 0.1
+"""The longest life of the first leader. One that acknowledges nothing makes the next lives longer, one
+that does makes them shorter: about half of them acknowledge something, however fast the machine is."""
+LONGER, SHORTER = 1.25, 0.8
 PAUSE_S = 0.02
 
 
@@ -83,8 +86,13 @@ async def propose(url: str, seed: int) -> None:
             await asyncio.sleep(PAUSE_S)
 
 
-def main(folder: Path, kills: int, seed: int) -> None:
-    """Kill that many leaders, then let one answer what is left."""
+def acknowledged(said: Path) -> int:
+    """Return how many steps leaders have acknowledged so far."""
+    return said.read_bytes().count(b'"event": "step"') if said.exists() else 0
+
+
+def main(folder: Path, kills: int, led: int, seed: int) -> None:
+    """Kill that many leaders or more, until ``led`` of them had acknowledged a step; then let one answer what is left."""
     url, chance = f"sqlite:///{folder / 'log.db'}", random.Random(seed)
 
     async def create() -> None:
@@ -93,14 +101,17 @@ def main(folder: Path, kills: int, seed: int) -> None:
 
     asyncio.run(create())
     producer = fork(propose(url, seed), folder / "producer")
-    said, size = folder / "acknowledged", 0
-    for _ in range(kills):
-        wait = 0.0 if not size or said.stat().st_size > size else LEASE_S * 1.5
-        size = said.stat().st_size if said.exists() else 0
+    said, longest, wait, killed, spoke = folder / "acknowledged", FIRST_LIFE_S, 0.0, 0, 0
+    while killed < kills or spoke < led:
+        before = acknowledged(said)
         leader = fork(lead(url, folder), said)
-        time.sleep(wait + chance.uniform(0, LONGEST_LIFE_S))
+        time.sleep(wait + chance.uniform(0, longest))
         os.kill(leader, signal.SIGKILL)
         os.waitpid(leader, 0)
+        silent = acknowledged(said) == before
+        longest *= LONGER if silent else SHORTER
+        wait = LEASE_S * 1.5 if silent else 0.0
+        killed, spoke = killed + 1, spoke + (not silent)
     os.kill(producer, signal.SIGTERM)
     assert os.waitpid(producer, 0)[1] == 0
     last = fork(lead(url, folder), said)
@@ -110,4 +121,4 @@ def main(folder: Path, kills: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:5]))

@@ -13,7 +13,10 @@ from events.vocabulary import LeaderStarted
 from tests.service.histories import check
 from tests.service.running import digest
 
-KILLS = 250
+KILLS = 80
+"""Leaders that are killed, at least."""
+LED = 25
+"""How many of them, at least, had acknowledged a step before."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -33,19 +36,21 @@ def acknowledged(file: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_leaders_killed_at_any_instant_lose_nothing(seed, tmp_path):
-    """Hundreds of leaders of their own processes die while others propose; what one of them acknowledged is in the log."""
+    """Scores of leaders in processes of their own die while others propose; what one of them acknowledged is in the log."""
     command = [
         sys.executable,
         "-m",
         "tests.service.slaughter",
         str(tmp_path),
         str(KILLS),
+        str(LED),
         str(seed),
     ]
     done = await asyncio.to_thread(
-        subprocess.run, command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=110
+        subprocess.run, command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=170
     )
     assert done.returncode == 0, done.stderr
     url = f"sqlite:///{tmp_path / 'log.db'}"
@@ -53,6 +58,6 @@ async def test_leaders_killed_at_any_instant_lose_nothing(seed, tmp_path):
     async with open_streams(url) as streams:
         history = await check(streams, hashes)
         assert history.steps[-1].head.inbox_next == await streams.inbox.end()
-    assert len(history.only(LeaderStarted)) > KILLS / 4
-    assert len(hashes) > KILLS / 4
+    assert len(history.only(LeaderStarted)) >= LED
+    assert len(hashes) >= LED
     assert digest(url, 1) == digest(url, 2) == history.digest
