@@ -95,6 +95,15 @@ MAX_QUEUES = 20_000
 MAX_QUEUE_DEPTH = 32
 """Queues below queues, root included."""
 
+MAX_LABELS = 512
+"""Labels of a pod, and entries of a node selector."""
+
+MAX_TERMS = 256
+"""Taints of a node; tolerations, terms and conditions of a pod, each list by itself."""
+
+MAX_VALUES = 4096
+"""Values of one condition on labels; a volume may name thousands of nodes."""
+
 MAX_RESOURCE_TYPES = 1024
 """Distinct resource types of a partition (for Kueue: pairs of flavor and resource)."""
 

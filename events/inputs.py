@@ -22,6 +22,7 @@ from events.bounds import (
     Version,
 )
 from events.configuration import Amounts, Configuration
+from events.pods import PodFacts, Taints
 
 
 class Event(
@@ -86,12 +87,21 @@ class ConfigurationApplied(Input, frozen=True, kw_only=True):
 
 
 class NodeRegistered(Input, frozen=True, kw_only=True):
-    """A node joined the cluster partition."""
+    """A node joined the cluster partition.
+
+    Attributes:
+        schedulable: False: it takes nobody, whatever is tolerated.
+        taints: Those of Kubernetes; a pod that does not tolerate one of them does not come here.
+        ready: As its kubelet says. It is kept and shown; what a cluster does about a node that is
+            not ready it writes into its taints, and those decide.
+    """
 
     node: Name
     capacity: Amounts
     labels: dict[str, str] = {}
     schedulable: bool = True
+    taints: Taints = ()
+    ready: bool = True
 
 
 class NodeUpdated(Input, frozen=True, kw_only=True):
@@ -101,6 +111,8 @@ class NodeUpdated(Input, frozen=True, kw_only=True):
     capacity: Amounts | None = None
     labels: dict[str, str] | None = None
     schedulable: bool | None = None
+    taints: Taints | None = None
+    ready: bool | None = None
 
 
 class NodeRemoved(Input, frozen=True, kw_only=True):
@@ -151,6 +163,8 @@ class AskSubmitted(Input, frozen=True, kw_only=True):
         uid: Last tie-break; None: the id.
         podsets: For Kueue, in place of resources, flavors and preempt_resources.
         flavors: For Kueue: fixed flavors, by resource; the scheduler assigns them when None.
+        pod: Where the task may run, as its pod says; None: anywhere that takes pods without
+            tolerations.
     """
 
     ask: Name
@@ -170,6 +184,7 @@ class AskSubmitted(Input, frozen=True, kw_only=True):
     podsets: tuple[PodSet, ...] = ()
     flavors: dict[str, str] | None = None
     preempt_resources: tuple[str, ...] | None = None
+    pod: PodFacts | None = None
 
 
 class AskWithdrawn(Input, frozen=True, kw_only=True):
@@ -186,6 +201,7 @@ class AllocationRestored(Input, frozen=True, kw_only=True):
         admitted: When its quota was reserved; None: unknown, which counts as just now.
         preempting: It is being evicted already.
         evicted: (Kueue) it already carries the condition Evicted.
+        pod: What its pod says; nothing is moved because of it.
     """
 
     allocation: Name
@@ -206,6 +222,7 @@ class AllocationRestored(Input, frozen=True, kw_only=True):
     uid: Name | None = None
     podsets: tuple[PodSet, ...] = ()
     flavors: dict[str, str] | None = None
+    pod: PodFacts | None = None
 
 
 class AllocationReleased(Input, frozen=True, kw_only=True):
@@ -244,6 +261,77 @@ class RulesAdopted(Input, frozen=True, kw_only=True):
     rules: Version
 
 
+class BindingObserved(Input, frozen=True, kw_only=True):
+    """The cluster says that an ask runs: its own scheduler, or somebody else, bound it.
+
+    What waits here is an allocation of the same id from then on. What runs on that node already,
+    because evsched bound it, stays as it is.
+
+    Attributes:
+        ask: Waits, or runs on this node.
+        node: Where it runs; None where admission is by quota alone.
+        flavors: (Kueue) resource to flavor.
+        podsets: (Kueue) with their flavors, when the workload has several.
+        scheduler: Who bound it, as the cluster names it; empty: unknown.
+        at: When, as the cluster says, milliseconds; None: unknown.
+    """
+
+    ask: Name
+    node: Name | None = None
+    flavors: dict[str, str] | None = None
+    podsets: tuple[PodSet, ...] = ()
+    scheduler: Annotated[str, Meta(max_length=MAX_NAME)] = ""
+    at: Milliseconds | None = None
+
+
+class EvictionObserved(Input, frozen=True, kw_only=True):
+    """The cluster says that an allocation is being evicted: its own scheduler, or somebody else, asked for it.
+
+    It counts as leaving from then on and ends by AllocationReleased. No timer is armed, since it is
+    not evsched that asks again.
+
+    Attributes:
+        allocation: Runs, and may be leaving already.
+        reason: In the peer's words (the reason of a condition, such as ``PreemptionByScheduler``).
+        message: The sentence that goes with it; empty: none.
+        scheduler: Who evicts it, as the cluster names it; empty: unknown.
+        preemptor: The ask that it makes room for; empty: unknown.
+        at: When, as the cluster says, milliseconds; None: unknown.
+    """
+
+    allocation: Name
+    reason: Text = ""
+    message: Text = ""
+    scheduler: Annotated[str, Meta(max_length=MAX_NAME)] = ""
+    preemptor: Annotated[str, Meta(max_length=MAX_NAME)] = ""
+    at: Milliseconds | None = None
+
+
+class ObservationGap(Input, frozen=True, kw_only=True):
+    """A watch lost its place: what happened in between was not seen, only what came of it.
+
+    The objects were listed again, and the difference is proposed beside this. Nothing is decided
+    by it.
+
+    Attributes:
+        kind: Of the objects, as the API names it (``Pod``).
+        before: The last version that was seen, as the API gives it; empty: none was.
+        after: The version of the list.
+        listed: How many objects the list holds.
+        appeared, changed, vanished: How many of them differ from what was known.
+        reason: Why the place was lost (``410 Gone``).
+    """
+
+    kind: Name
+    before: Annotated[str, Meta(max_length=MAX_NAME)] = ""
+    after: Annotated[str, Meta(max_length=MAX_NAME)] = ""
+    listed: Count = 0
+    appeared: Count = 0
+    changed: Count = 0
+    vanished: Count = 0
+    reason: Text = ""
+
+
 AnyInput = (
     ConfigurationApplied
     | NodeRegistered
@@ -258,5 +346,8 @@ AnyInput = (
     | EvictionRefused
     | ReservationRestored
     | RulesAdopted
+    | BindingObserved
+    | EvictionObserved
+    | ObservationGap
 )
 """What a producer may propose."""

@@ -323,8 +323,11 @@ class ReadModelRows:
             "",
         )
 
-    def _bound(self, event: v.AllocationBound, time: int) -> None:
-        ask = self.state.asks[event.ask]
+    def _bound(self, event: v.AllocationBound | v.BindingObserved, time: int) -> None:
+        ask = self.state.asks.get(event.ask)
+        if ask is None:  # the cluster says that it runs where evsched bound it
+            apply(self.state, event)
+            return
         apply(self.state, event)
         self._unasked(ask, event.seq, time, "bound")
         self._allocation(self.state.allocations[event.ask], event.seq, time)
@@ -336,6 +339,10 @@ class ReadModelRows:
         self._allocation(allocation, event.seq, time)
         self._application(allocation.application, event.seq, time)
         self._leaf(allocation.queue, event.seq, time)
+
+    def _leaving(self, event: v.EvictionObserved, time: int) -> None:
+        apply(self.state, event)
+        self._allocation(self.state.allocations[event.allocation], event.seq, time)
 
     def _released(self, event: v.AllocationReleased, time: int) -> None:
         allocation = self.state.allocations[event.allocation]
@@ -467,6 +474,8 @@ _HANDLERS: dict[type, Callable[[ReadModelRows, Any, int], None]] = {
     v.AskWithdrawn: ReadModelRows._withdrawn,  # noqa: SLF001
     v.AllocationBound: ReadModelRows._bound,  # noqa: SLF001
     v.AllocationRestored: ReadModelRows._restored,  # noqa: SLF001
+    v.BindingObserved: ReadModelRows._bound,  # noqa: SLF001
+    v.EvictionObserved: ReadModelRows._leaving,  # noqa: SLF001
     v.AllocationReleased: ReadModelRows._released,  # noqa: SLF001
     v.ApplicationPaused: ReadModelRows._paused,  # noqa: SLF001
     v.ApplicationResumed: ReadModelRows._resumed,  # noqa: SLF001

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evsched.core.quantity import format_amount
 from evsched.core.yunikorn.settings import BACKOFF
 from replays.history.moments import format_time
+from replays.observed_wording import binding_observed, eviction_observed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -419,6 +420,8 @@ HISTORY: dict[str, Callable[[Facts], str]] = {
     "resumed": lambda _: "the pause of its application is over",
     "bound": bound,
     "restored": lambda _: "found running",
+    "binding-observed": binding_observed,
+    "eviction-observed": eviction_observed,
     "preempts": _preempts,
     "eviction-requested": _evicted,
     "eviction-repeated": lambda _: "asked to leave again",

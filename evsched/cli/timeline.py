@@ -10,6 +10,7 @@ from evsched.cli.tables import PlainTable
 
 _STYLES = {
     "AllocationBound": "green",
+    "BindingObserved": "green",
     "PreemptionDecided": "bold yellow",
     "QuotaPreemptionDecided": "bold yellow",
     "QuotaPreemptionScheduled": "cyan",

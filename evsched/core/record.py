@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from events.configuration import Configuration, TemplateSpec
+from events.pods import Taint
 from evsched.core.rules import FIRST
 from evsched.core.timers import Timer
 from evsched.core.workloads import Allocation, Ask, Preemption, Suspension
@@ -86,6 +87,13 @@ class NodeRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     schedulable: bool
 
 
+class NodeStanding(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What Kubernetes says of a node beside that, where it is not the rule."""
+
+    taints: tuple[Taint, ...] = ()
+    ready: bool = True
+
+
 class ApplicationRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a snapshot keeps of an application."""
 
@@ -114,6 +122,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
         changed: `State.retry_needed`.
         stirred: `State.dirty_cohorts`, in order.
         recent: Ids of the proposals that are remembered, oldest first.
+        standing: By name of the node; only of those that have a taint or are not ready.
     """
 
     version: int = 1
@@ -145,6 +154,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     recent: tuple[str, ...]
     suspended: list[Suspension] | msgspec.UnsetType = msgspec.UNSET
+    standing: dict[str, NodeStanding] | msgspec.UnsetType = msgspec.UNSET
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -194,6 +204,12 @@ def record(state: Truth) -> StateRecord:
         recent=state.recent_proposals,
         # Left out while nothing is, and so it was before anything could be.
         suspended=list(state.suspended.values()) or msgspec.UNSET,
+        standing={
+            n.name: NodeStanding(n.taints, n.ready)
+            for n in state.nodes.values()
+            if n.taints or not n.ready
+        }
+        or msgspec.UNSET,
     )
 
 

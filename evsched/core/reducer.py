@@ -65,10 +65,14 @@ def _leader_started(state: State, event: v.LeaderStarted) -> None:
     state.checkpoint_every = event.checkpoint_every
 
 
-def _nothing(state: State, event: v.InputRejected | v.EvictionRefused | v.InboxAttached) -> None:
+def _nothing(
+    state: State,
+    event: v.InputRejected | v.EvictionRefused | v.InboxAttached | v.ObservationGap,
+) -> None:
     """Leave the state as it is.
 
-    A refused eviction is repeated when its grace timer fires. The inbox is the chain's matter.
+    A gap is a note: what came of it is proposed beside it. A refused eviction is repeated when its
+    grace timer fires. The inbox is the chain's matter.
     """
 
 
@@ -116,6 +120,9 @@ _APPLY: dict[type, Callable[[State, Any], None]] = {
     v.EvictionRefused: _nothing,
     v.ReservationRestored: reservations.reserved,
     v.RulesAdopted: cluster.rules_adopted,
+    v.BindingObserved: allocations.binding_observed,
+    v.EvictionObserved: preemptions.eviction_observed,
+    v.ObservationGap: _nothing,
     v.LeaderStarted: _leader_started,
     v.InboxAttached: _nothing,
     v.InputRejected: _nothing,

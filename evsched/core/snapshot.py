@@ -84,6 +84,8 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
         state.types.number(_shape_decoder.decode(amounts))
     state.grow_vectors()
     _restore_nodes(state, found.nodes)
+    for name, standing in (found.standing or {}).items():
+        state.nodes[name].taints, state.nodes[name].ready = standing.taints, standing.ready
     _restore_work(state, found)
     trees.arrange(state, kept.added)
     state.last_cycle, state.retry_needed = found.last_cycle, found.changed

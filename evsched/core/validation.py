@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from events import vocabulary as v
 from events.bounds import MAX_NAME, MAX_RESOURCE_TYPES, MAX_TALLIES, SUM_LIMIT, printable
-from evsched.core import configuration_checks
+from evsched.core import configuration_checks, pod_checks
 from evsched.core.folding.allocations import flavored_total
 from evsched.core.folding.asks import total
 from evsched.core.refusals import Rejection, leaf_of, leaf_problem
@@ -70,6 +70,11 @@ def _names(proposed: v.AnyInput) -> Iterable[str]:
         "priority_class",
         "uid",
         "actor",
+        "kind",
+        "before",
+        "after",
+        "scheduler",
+        "preemptor",
     ):
         value = getattr(proposed, field, None)
         if value is not None:
@@ -82,6 +87,10 @@ def _names(proposed: v.AnyInput) -> Iterable[str]:
         yield podset.name
         yield from podset.resources
     yield from getattr(proposed, "groups", ())
+    yield from pod_checks.names_of_taints(getattr(proposed, "taints", None) or ())
+    pod = getattr(proposed, "pod", None)
+    if pod is not None:
+        yield from pod_checks.names(pod)
 
 
 def _unprintable(names: Iterable[str]) -> Rejection | None:
@@ -287,6 +296,9 @@ def _amounts(
     admits a workload that requests nothing of its quotas, as pods without requests are common.
     """
     sums = (state.root.usage, state.root.pending)
+    bad = None if proposed.pod is None else pod_checks.problem(proposed.pod)
+    if bad is not None:
+        return Rejection("invalid", f"{subject}: pod: {bad}")
     if proposed.podsets and proposed.resources:
         return Rejection("invalid", f"{subject}: found resources and podsets, expected one of them")
     if not admits_by_quota(state.configuration):
@@ -348,7 +360,9 @@ def _allocation_restored(state: State, proposed: v.AllocationRestored) -> Reject
     return _amounts(state, proposed, subject)
 
 
-def _running(state: State, proposed: v.AllocationReleased | v.EvictionRefused) -> Rejection | None:
+def _running(
+    state: State, proposed: v.AllocationReleased | v.EvictionRefused | v.EvictionObserved
+) -> Rejection | None:
     """Refuse the end of what does not run, and a refusal of an eviction without a request."""
     allocation = state.allocations.get(proposed.allocation)
     if allocation is None:
@@ -357,6 +371,41 @@ def _running(state: State, proposed: v.AllocationReleased | v.EvictionRefused) -
     if isinstance(proposed, v.EvictionRefused) and not allocation.eviction_requested:
         return Rejection("conflict", f"allocation {proposed.allocation}: was not told to go")
     return None
+
+
+def _binding_observed(state: State, proposed: v.BindingObserved) -> Rejection | None:
+    """Refuse a binding of what neither waits nor runs there.
+
+    What evsched bound itself comes back as an observation; on another node it is a contradiction,
+    which whoever reports it has to solve.
+    """
+    subject = f"binding of {proposed.ask}"
+    allocation = state.allocations.get(proposed.ask)
+    if allocation is not None:
+        if allocation.node == proposed.node:
+            return None
+        reason = f"{subject}: found node {proposed.node}, expected {allocation.node}, where it runs"
+        return Rejection("conflict", reason)
+    if proposed.ask not in state.asks:
+        return Rejection("unknown", f"{subject}: it neither waits nor runs")
+    if proposed.node is not None and proposed.node not in state.nodes:
+        return Rejection("unknown", f"{subject}: node {proposed.node} is not registered")
+    return _observed_amounts(state, proposed, subject)
+
+
+def _observed_amounts(state: State, proposed: v.BindingObserved, subject: str) -> Rejection | None:
+    """Refuse what the cluster's kind of configuration has no place for, as `_amounts` does."""
+    if not admits_by_quota(state.configuration):
+        if proposed.node is None:
+            return Rejection("invalid", f"{subject}: names no node, expected one")
+        if proposed.podsets or proposed.flavors is not None:
+            reason = "flavors and podsets are Kueue's, this partition runs queues.yaml"
+            return Rejection("invalid", f"{subject}: {reason}")
+        return None
+    ask = state.asks[proposed.ask]
+    resources = state.types.shapes[ask.shape].resources
+    used = flavored_total(resources, proposed.flavors, proposed.podsets)
+    return _too_much(state, used, (state.root.usage, state.root.pending), subject)
 
 
 def _reservation_restored(state: State, proposed: v.ReservationRestored) -> Rejection | None:
@@ -370,6 +419,11 @@ def _reservation_restored(state: State, proposed: v.ReservationRestored) -> Reje
             "duplicate",
             f"reservation: ask {proposed.ask} has node {state.reservations[proposed.ask]} already",
         )
+    return None
+
+
+def _any(state: State, proposed: v.ObservationGap) -> Rejection | None:  # noqa: ARG001 - one signature for all
+    """Take it as it is: a note about the watch says nothing that the state could contradict."""
     return None
 
 
@@ -401,4 +455,7 @@ _CHECKS: dict[type, Callable[[State, Any], Rejection | None]] = {
     v.EvictionRefused: _running,
     v.ReservationRestored: _reservation_restored,
     v.RulesAdopted: _rules_adopted,
+    v.BindingObserved: _binding_observed,
+    v.EvictionObserved: _running,
+    v.ObservationGap: _any,
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from events.decisions import Suspended
 from events.vocabulary import AskSubmitted, PodSet
@@ -19,6 +19,7 @@ from evsched.core.timers import Timer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from events.pods import Taint
     from evsched.core.resources import Pairs, Shape, Shapes
 
 
@@ -39,6 +40,7 @@ class Ask(Struct, gc=False):
         preempted: It has preempted, and its node was not lost since: it may not do so again.
         patient_until: How long it waits for room that is being freed for others, before it may
             preempt elsewhere; 0: not begun.
+        pod: What its pod says of where it may run (`evsched.core.pods`); UNSET: nothing.
     """
 
     id: str
@@ -60,6 +62,7 @@ class Ask(Struct, gc=False):
     local_queue: str = ""
     preempted: bool = False
     patient_until: int = 0
+    pod: bytes | UnsetType = UNSET
 
 
 class Allocation(Struct, gc=False):
@@ -79,6 +82,7 @@ class Allocation(Struct, gc=False):
         podsets: (Kueue) with their flavors; empty for a plain one.
         local_queue: (Kueue) The LocalQueue it came through; empty when it named its ClusterQueue.
         ask_shape: Index of the amounts as they were asked for, which is ``shape`` but for Kueue.
+        pod: As that of its ask.
     """
 
     id: str
@@ -104,6 +108,7 @@ class Allocation(Struct, gc=False):
     podsets: tuple[PodSet, ...] = ()
     flavors: dict[str, str] | None = None
     local_queue: str = ""
+    pod: bytes | UnsetType = UNSET
 
 
 def is_victim(allocation: Allocation) -> bool:
@@ -133,6 +138,7 @@ class Node:
     Attributes:
         capacity, used: By resource type index.
         reserved: The asks for which it is kept, with what each will use.
+        ready: As its kubelet says; no decision depends on it.
     """
 
     __slots__ = (
@@ -140,9 +146,11 @@ class Node:
         "capacity",
         "labels",
         "name",
+        "ready",
         "reserved",
         "resources",
         "schedulable",
+        "taints",
         "used",
     )
 
@@ -152,6 +160,8 @@ class Node:
         self.resources: dict[str, int] = {}
         self.labels: dict[str, str] = {}
         self.schedulable = True
+        self.taints: tuple[Taint, ...] = ()
+        self.ready = True
         self.capacity = [0] * width
         self.used = [0] * width
         self.allocations: dict[str, Allocation] = {}

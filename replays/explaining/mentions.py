@@ -33,6 +33,9 @@ _PLAIN: dict[type[v.AnyEvent], str] = {
 """Codes of events that say nothing but that they happened."""
 
 
+_NO_LONGER_WAITS = v.AllocationBound | v.BindingObserved | v.AskWithdrawn
+
+
 class Mention(Struct, frozen=True, kw_only=True):
     """An event of the log that has to do with the subject.
 
@@ -66,7 +69,7 @@ def waits_in(subject: str, event: v.AnyEvent, before: str) -> str:
     """Return the application in which an ask waits after an event; empty when it does not wait."""
     if isinstance(event, v.AskSubmitted) and event.ask == subject:
         return event.application or event.queue.lower()
-    ends = isinstance(event, v.AllocationBound | v.AskWithdrawn) and event.ask == subject
+    ends = isinstance(event, _NO_LONGER_WAITS) and event.ask == subject
     return "" if ends else before
 
 
@@ -132,6 +135,11 @@ def _own(subject: str, event: v.AnyEvent) -> tuple[str, dict[str, Any]] | None:
         podsets = {one.name: one.flavors or {} for one in event.podsets}
         chosen = podsets or ({"": event.flavors} if event.flavors else {})
         return "bound", {"node": event.node, "flavors": chosen}
+    if isinstance(event, v.BindingObserved):
+        return "binding-observed", {"node": event.node, "scheduler": event.scheduler}
+    if isinstance(event, v.EvictionObserved):
+        facts = {"reason": event.reason, "scheduler": event.scheduler, "ask": event.preemptor}
+        return "eviction-observed", facts
     if isinstance(event, v.PreemptionFailed):
         return "preemption-failed", {"reason": event.reason}
     if isinstance(event, v.AllocationReleased):

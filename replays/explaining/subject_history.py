@@ -151,7 +151,7 @@ class SubjectHistory:
         if one is not None:
             self.mentions.append(one)
         match event:
-            case v.AllocationBound(ask=name):
+            case v.AllocationBound(ask=name) | v.BindingObserved(ask=name):
                 runs = True
             case v.AllocationRestored(allocation=name):
                 runs = True

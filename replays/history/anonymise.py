@@ -38,14 +38,14 @@ PUBLIC = frozenset({"", "*", "root", "default", "nobody", "cohort"})
 NAMES = frozenset({
     "ask", "allocation", "application", "node", "required_node", "user", "uid", "id", "proposal", "source", "cohort",
     "cluster_queue", "namespace", "flavor", "groups", "users", "namespaces", "victims", "tried", "name", "parent",
-    "inbox", "replaces", "priority_class", "actor",
+    "inbox", "replaces", "priority_class", "actor", "owner_uid", "values", "scheduler", "preemptor",
 })  # fmt: skip
 """Fields that hold a name, or several."""
 
 PATHS = frozenset({"queue", "value", "unfinished"})
 """Fields that hold names joined by dots or slashes."""
 
-VALUES = frozenset({"tags", "labels", "node_labels", "flavors"})
+VALUES = frozenset({"tags", "labels", "node_labels", "node_selector", "flavors"})
 """Mappings whose values are names; the keys are public terms."""
 
 FLAVORED = frozenset({"target", "unmet"})
@@ -147,6 +147,9 @@ class _Walker:
             raise CannotAnonymise(message)
         if isinstance(value, v.DecisionSuspended | v.DecisionResumed):
             return replace(value, subject=self.subject(value), reason="")
+        if isinstance(value, v.LabelRequirement) and value.operator in {"Gt", "Lt"}:
+            message = f"node affinity: {value.key} {value.operator} compares numbers; labels cannot be replaced under it"
+            raise CannotAnonymise(message)
         changed = {
             field.name: self.field(value, field.name, getattr(value, field.name))
             for field in fields(value)

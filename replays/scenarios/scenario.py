@@ -21,6 +21,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from events.configuration import Amounts
+from events.pods import PodFacts, Taints
 from events.vocabulary import Name, PodSet, Priority
 from evsched.config.document import read_value
 from evsched.config.errors import ConfigurationError, Fault
@@ -89,6 +90,8 @@ class NodeItem(Closed, frozen=True, kw_only=True):
     capacity: Amounts
     labels: dict[str, str] = {}
     schedulable: bool = True
+    taints: Taints = ()
+    ready: bool = True
 
 
 class Item(Closed, frozen=True, kw_only=True):
@@ -108,6 +111,7 @@ class Item(Closed, frozen=True, kw_only=True):
     uid: Name | None = None
     flavors: dict[str, str] | None = None
     podsets: tuple[PodSet, ...] = ()
+    pod: PodFacts | None = None
 
 
 class RunningItem(Item, frozen=True, kw_only=True):

@@ -78,7 +78,12 @@ class Staging:
         """Return what adds a node, or replaces all of it when it is known."""
         kind = NodeUpdated if known else NodeRegistered
         return kind(
-            node=node.name, capacity=node.capacity, labels=node.labels, schedulable=node.schedulable
+            node=node.name,
+            capacity=node.capacity,
+            labels=node.labels,
+            schedulable=node.schedulable,
+            taints=node.taints,
+            ready=node.ready,
         )
 
     def _new_applications(self, items: Iterable[Item]) -> list[AnyInput]:
@@ -123,6 +128,7 @@ class Staging:
             "uid": item.uid,
             "podsets": item.podsets,
             "flavors": item.flavors,
+            "pod": item.pod,
         }
 
     def _running(self, item: RunningItem) -> AllocationRestored:

@@ -102,6 +102,8 @@ inputs = st.one_of(
         resources=amounts,
     ),
     st.builds(v.ReservationRestored, ask=tasks, node=nodes),
+    st.builds(v.BindingObserved, ask=tasks, node=nodes),
+    st.builds(v.EvictionObserved, allocation=tasks),
     st.builds(v.ConfigurationApplied, configuration=configurations()),
     st.builds(v.RulesAdopted, rules=st.integers(FIRST, NEWEST)),
 )

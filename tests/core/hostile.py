@@ -252,8 +252,13 @@ class Hostile:
             return v.ApplicationRemoved(application=self.among(state.applications))
         if roll < 0.92:
             told = {one: None for one, it in state.allocations.items() if it.eviction_requested}
+            if dice.random() < 0.5:
+                return v.EvictionObserved(allocation=self.among(state.allocations))
             return v.EvictionRefused(allocation=self.among(told))
         if roll < 0.94:
+            if dice.random() < 0.5:
+                where = None if self.kueue else f"n{dice.randrange(NODES)}"
+                return v.BindingObserved(ask=self.among(state.asks), node=where)
             return v.ReservationRestored(
                 ask=self.among(state.asks), node=f"n{dice.randrange(NODES)}"
             )

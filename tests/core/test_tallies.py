@@ -310,10 +310,7 @@ def an_input(dice: Random, engine: Engine, number: int) -> list[v.AnyInput]:
     if dice.random() < 0.1:
         amounts[dice.choice(["memory", "gpu", "disk", f"rare{number}"])] = dice.randint(0, 2)
     who = {"user": dice.choice(["ann", "bob"]), "groups": dice.choice([(), ("g",), ("g", "h")])}
-    podsets = (
-        v.PodSet(name="head", resources={"cpu": 1}),
-        v.PodSet(name="rest", resources=amounts),
-    )
+    podsets = tuple(v.PodSet(name=name, resources=amounts) for name in ("head", "rest"))
     common = {
         "queue": some_queue(dice, state),
         "application": "" if kueue else dice.choice(["x", "y", "z", ""]),
@@ -372,6 +369,8 @@ def an_input(dice: Random, engine: Engine, number: int) -> list[v.AnyInput]:
         ]
     if kind == 14:
         return [v.ApplicationRemoved(application=dice.choice([*state.applications, "x"]))]
+    if waits and runs and dice.random() < 0.3:
+        return observed(dice, waits, runs, None if kueue else dice.choice(nodes or ["nowhere"]))
     if runs and dice.random() < 0.5:
         return [v.EvictionRefused(allocation=dice.choice(told or runs))]
     if waits and nodes:
@@ -382,6 +381,16 @@ def an_input(dice: Random, engine: Engine, number: int) -> list[v.AnyInput]:
             capacity=dice.choice([None, CAPACITY]),
             schedulable=dice.random() < 0.7,
         )
+    ]
+
+
+def observed(
+    dice: Random, waits: list[str], runs: list[str], where: str | None
+) -> list[v.AnyInput]:
+    """Return what a cluster's own scheduler might have done."""
+    return [
+        v.BindingObserved(ask=dice.choice(waits), node=where),
+        v.EvictionObserved(allocation=dice.choice(runs)),
     ]
 
 

@@ -103,7 +103,7 @@ def test_who_proposed_is_renamed_and_why_is_left_out():
 
 
 KEPT = {
-    "release", "family",
+    "release", "family", "unmodelled", "effect", "operator", "key", "before", "after",
     "place", "subject", "type", "due", "leader", "digest", "rule", "algorithm", "code", "kind", "reason", "message", "partition",
     "properties", "user_group_resolver", "cost", "resources", "preempt_resources", "submit_acl", "admin_acl", "position",
     "preemption_policy", "within_cluster_queue", "reclaim_within_cohort", "borrow_within_cohort", "when_can_borrow",

@@ -262,6 +262,14 @@ class MetricsFold:
         self.counts.add("bound", (one.queue,), event.seq, time)
         self.counts.observe("waited", (one.queue,), event.seq, time - one.created)
 
+    def _observed(self, event: v.BindingObserved, state: State, time: int) -> None:
+        """Count an ask that the cluster bound; none where evsched had bound it, or where it ended meanwhile."""
+        one = state.allocations.get(event.ask)
+        if one is not None and one.seq == event.seq:
+            self._touch(one.queue, one.application)
+            self._running[one.queue] = self._running.get(one.queue, 0) + 1
+            self.counts.observe("waited", (one.queue,), event.seq, time - one.created)
+
     def _restored(self, event: v.AllocationRestored, state: State, time: int) -> None:
         one = state.allocations[event.allocation]
         self._touch(one.queue, one.application)
@@ -340,6 +348,7 @@ _BEFORE: dict[type, Callable[[MetricsFold, Any, State], None]] = {
 _AFTER: dict[type, Callable[[MetricsFold, Any, State, int], None]] = {
     v.AskSubmitted: MetricsFold._asked,  # noqa: SLF001
     v.AllocationBound: MetricsFold._bound,  # noqa: SLF001
+    v.BindingObserved: MetricsFold._observed,  # noqa: SLF001
     v.AllocationRestored: MetricsFold._restored,  # noqa: SLF001
     v.ApplicationPlaced: MetricsFold._placed,  # noqa: SLF001
     v.InputRejected: MetricsFold._rejected,  # noqa: SLF001

@@ -51,7 +51,7 @@ def record(
 
 def named(event: v.AnyEvent) -> str:
     """Return the id of the ask or allocation that has to be looked up for the record of an event; empty: none."""
-    if isinstance(event, v.AllocationBound):
+    if isinstance(event, v.AllocationBound | v.BindingObserved):
         return event.ask
     if isinstance(event, v.AllocationReleased):
         return event.allocation
@@ -116,7 +116,7 @@ def _withdrawn(
 
 
 def _bound(
-    event: v.AllocationBound, time: int, subjects: Mapping[str, Subject]
+    event: v.AllocationBound | v.BindingObserved, time: int, subjects: Mapping[str, Subject]
 ) -> answers.EventRecordInfo:
     return _of_allocation(event.ask, time, subjects, change=ADD, detail="allocation")
 
@@ -205,6 +205,7 @@ _RECORDS: dict[type, Callable[..., answers.EventRecordInfo]] = {
     v.AskSubmitted: _asked,
     v.AskWithdrawn: _withdrawn,
     v.AllocationBound: _bound,
+    v.BindingObserved: _bound,
     v.AllocationRestored: _restored,
     v.AllocationReleased: _released,
     v.InputRejected: _rejected,

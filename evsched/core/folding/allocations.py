@@ -1,9 +1,10 @@
 """What allocations do to the state: they begin to run, and end.
 
-A task begins to run in two ways. `AllocationBound` is a decision: an ask becomes an allocation
-with the same id. `AllocationRestored` is an input: the scheduler was installed in a cluster that
-ran already. It ends by `AllocationReleased`, whatever the reason: completed, evicted, its node
-gone.
+A task begins to run in three ways. `AllocationBound` is a decision: an ask becomes an allocation
+with the same id. `BindingObserved` is an input: the cluster itself bound it. So is
+`AllocationRestored`: the scheduler was installed in a cluster that ran already.
+
+It ends by `AllocationReleased`, whatever the reason: completed, evicted, its node gone.
 
 Each of them may help an ask that waits in vain, so each sets `State.retry_needed`.
 """
@@ -17,6 +18,7 @@ from evsched.core.folding.applications import application_of, forget_if_done
 from evsched.core.folding.asks import take_out, total
 from evsched.core.folding.cluster import mark_dirty
 from evsched.core.folding.preemptions import left
+from evsched.core.pods import kept
 from evsched.core.workloads import Allocation
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ def allocation_restored(state: State, event: v.AllocationRestored) -> None:
         podsets=event.podsets,
         flavors=event.flavors,
         local_queue=event.queue if event.queue in state.local_queues else "",
+        pod=kept(event.pod),
     )
     if allocation.node is not None and allocation.node not in state.nodes:
         raise LookupError(allocation.node)
@@ -71,7 +74,7 @@ def allocation_restored(state: State, event: v.AllocationRestored) -> None:
     state.retry_needed = True
 
 
-def allocation_bound(state: State, event: v.AllocationBound) -> None:
+def allocation_bound(state: State, event: v.AllocationBound | v.BindingObserved) -> None:
     """An ask got its resources.
 
     With YuniKorn that is a node; with Kueue, quota in the flavors that the event names, and no
@@ -115,11 +118,22 @@ def allocation_bound(state: State, event: v.AllocationBound) -> None:
             event.flavors,
             ask.local_queue,
         )
+    allocation.pod = ask.pod
     state.allocations[name] = allocation
     application.running += 1
     if state.counting:
         tallies.begins(state, application, ask, allocation)
     state.retry_needed = True
+
+
+def binding_observed(state: State, event: v.BindingObserved) -> None:
+    """The cluster bound an ask: it runs, as if evsched had decided so.
+
+    What runs already is where the event says it is (`evsched.core.validation`): evsched bound it
+    before the cluster said so.
+    """
+    if event.ask in state.asks:
+        allocation_bound(state, event)
 
 
 def allocation_released(state: State, event: v.AllocationReleased) -> None:

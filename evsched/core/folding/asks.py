@@ -15,6 +15,7 @@ from evsched.core.folding.applications import application_of, forget_if_done
 from evsched.core.folding.cluster import mark_dirty
 from evsched.core.folding.pauses import end_pause
 from evsched.core.folding.reservations import unreserve
+from evsched.core.pods import kept
 from evsched.core.resources import written
 from evsched.core.timers import nomination_of
 from evsched.core.workloads import Ask
@@ -53,6 +54,8 @@ def ask_submitted(state: State, event: v.AskSubmitted) -> None:
         event.required_node,
         event.uid or name,
     )
+    if event.pod is not None:
+        ask.pod = kept(event.pod)
     if leaf.quota is not None:
         ask.podsets, ask.flavors, ask.preempt_resources = (
             event.podsets,

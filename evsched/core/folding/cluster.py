@@ -59,6 +59,7 @@ def node_registered(state: State, event: v.NodeRegistered) -> None:
     node.resources = event.capacity
     node.labels = event.labels
     node.schedulable = event.schedulable
+    node.taints, node.ready = event.taints, event.ready
     for index, amount in shape.pairs:
         node.capacity[index] = amount
         state.total[index] += amount
@@ -89,6 +90,10 @@ def node_updated(state: State, event: v.NodeUpdated) -> None:
         node.labels = event.labels
     if event.schedulable is not None:
         node.schedulable = event.schedulable
+    if event.taints is not None:
+        node.taints = event.taints
+    if event.ready is not None:
+        node.ready = event.ready
     node_changed(state, node)
     state.retry_needed = True
 

@@ -233,6 +233,23 @@ def tell(
     return told
 
 
+def eviction_observed(state: State, event: v.EvictionObserved) -> None:
+    """The cluster evicts an allocation: it counts as leaving until it is gone.
+
+    It is a victim of nobody, as one that was found leaving, and no timer is armed: whether it is
+    asked again is the peer's to say. One that is leaving already stays whose victim it is.
+    """
+    allocation = state.allocations[event.allocation]
+    if allocation.eviction_requested:
+        return
+    allocation.eviction_requested = state.time
+    if state.counting:
+        q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, 1)
+    if state.index is not None:
+        state.index.changed(allocation)
+    state.retry_needed = True
+
+
 def left(state: State, allocation: Allocation) -> None:
     """Note that a victim is gone, or may stay, wherever something waits for that.
 
