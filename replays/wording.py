@@ -466,8 +466,10 @@ def gone(last: str) -> str:
 
 
 def unknown() -> str:
-    """Return what there is to say of a name that no event has."""
-    return "Nothing in the log up to this moment names it."
+    """Return what there is to say of a name that no ask, allocation or thing has."""
+    return (
+        "No ask or allocation ever had this name; no queue, application, node or user has it now."
+    )
 
 
 def planned(outcome: str, facts: Facts) -> str:

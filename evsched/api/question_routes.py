@@ -104,7 +104,8 @@ async def explanation(served: Served, call: Call) -> Reply:
     if not await served.past.ask(served.past.sees(call.principal, seq, subject)):
         # The same for what is foreign and for what never was.
         raise ApiProblem("unknown-name", f"{subject}: nothing has that name", in_path("subject"))
-    question = ExplainQuestion(subject=subject, moment=Moment(seq=seq))
+    things = await served.past.ask(served.past.audits(call.principal))
+    question = ExplainQuestion(subject=subject, moment=Moment(seq=seq), things=things)
     found = await served.asking.ask(lambda history: explain(history, question))
     answer = await served.past.ask(served.past.masked(call.principal, seq, found))
     return Reply(document=answer, lasting=place.seq is not None)

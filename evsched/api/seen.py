@@ -69,6 +69,10 @@ class SeenPast(Past):
         if not (rights.admin if right == "admin" else rights.audit):
             raise ApiProblem("forbidden", f"{who.subject}: has no right to {right}")
 
+    async def audits(self, who: Principal) -> bool:
+        """Tell whether somebody may see everything."""
+        return Rights(who, self._access, self.keeper.state, self.keeper.state).audit
+
     async def refusal(self, who: Principal, proposed: AnyInput) -> str:
         """Return why somebody may not propose something; empty: it may be proposed."""
         now = self.keeper.state

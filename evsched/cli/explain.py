@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from evsched.cli.answers import NO, emit, paper, say
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
+from evsched.cli.overviews import print_overview
 from evsched.cli.past import MomentText, SnapshotFolder, end_of, history_of, meter, moment_of
 
 if TYPE_CHECKING:
@@ -31,10 +32,14 @@ async def explain(
     *,
     where: Where = HERE,
     at: Annotated[MomentText, Parameter(name="--at")] = "end",
+    kind: Literal["queue", "application", "node", "user"] | None = None,
     snapshots: SnapshotFolder = None,
     json: Json = False,
 ) -> int:
-    """Explain why an ask waits, or why an allocation runs, had to go, or was spared; exits 1 when nobody has that name.
+    """Explain why an ask waits, or why an allocation runs, had to go, or was spared; exits 1 when nothing has that name.
+
+    Of a queue, application, node or user it says what it has, which limits count that, and what
+    holds the asks that wait there.
 
     **Examples**
 
@@ -44,17 +49,22 @@ async def explain(
 
     `evsched explain test-3 --at -15m --json`
 
+    `evsched explain root.web`
+
+    `evsched explain ann --kind user`
+
     Args:
-        subject: Id of an ask or allocation.
+        subject: Id of an ask or allocation; name of a queue, application, node or user.
         where: Which log.
         at: A seq, a time, or time before the end of the log (-15m).
+        kind: Which one is meant, where several have the name; asks and allocations come first.
         snapshots: Folder of snapshots, and of the index that says where the log speaks of whom.
         json: One document.
     """
     from replays.explaining.question import ExplainQuestion  # noqa: PLC0415 - the core is slow to load, help is not
     from replays.explaining.question import explain as answer  # noqa: PLC0415
 
-    question = ExplainQuestion(subject=subject, moment=moment_of(at))
+    question = ExplainQuestion(subject=subject, moment=moment_of(at), kind=kind)
     async with history_of(where, snapshots) as history:
         with meter("reading the log", await end_of(history.log)) as advance:
             found = await answer(history, question, lambda step: advance(step.head.position))
@@ -62,6 +72,8 @@ async def explain(
         emit(found)
     else:
         _print(found.explanation, found.decisions, found.spared)
+        if found.overview is not None:
+            print_overview(paper(), found.overview)
     return NO if found.explanation.status == "unknown" else 0
 
 

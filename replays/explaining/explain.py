@@ -39,7 +39,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """Everything that can be said of one ask or allocation at one moment.
 
     Attributes:
-        status: ``waits``, ``in flight``, ``runs``, ``leaving``, ``gone`` or ``unknown``.
+        status: ``waits``, ``in flight``, ``runs``, ``leaving``, ``gone`` or ``unknown``; of what is no
+            ask and no allocation ``queue``, ``application``, ``node`` or ``user``.
         summary: The answer in a sentence or two: those of the causes, where it waits.
         causes: What holds an ask, each with its numbers.
         needs: Which of them have to go before it can run, by their places in ``causes``: of every

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from events.chain import ChainReader
+from evsched.core.registry import admits_by_quota
+from replays import wording_overviews
 from replays.explaining.decision import Decision, Spared, explain_decision, spared_in
 from replays.explaining.explain import Explanation, explain_allocation, explain_ask
 from replays.explaining.mentions import DECISIONS, Mention
+from replays.explaining.overview import Overview, ThingKind, overview
 from replays.explaining.subject_history import SubjectHistory
 from replays.history.finding import find
 from replays.history.moments import END, Moment
@@ -26,24 +29,35 @@ if TYPE_CHECKING:
 
 
 class ExplainQuestion(Struct, frozen=True, kw_only=True):
-    """Why does an ask wait, or why does an allocation run, have to go, or was it spared?"""
+    """Why does an ask wait, or why does an allocation run, have to go, or was it spared? How does a queue stand?
+
+    Attributes:
+        kind: Of a thing that is no ask and no allocation; None: asks and allocations come first,
+            then queues, applications, nodes and users.
+        things: Whether queues, applications, nodes and users are answered for; what is said of them
+            names what others have.
+    """
 
     subject: str
     moment: Moment = END
+    kind: ThingKind | None = None
+    things: bool = True
 
 
 class ExplainAnswer(Struct, frozen=True, kw_only=True):
-    """What there is to say of an ask or allocation.
+    """What there is to say of an ask or allocation, or of an application, queue, node or user.
 
     Attributes:
         explanation: At the moment; with the status ``unknown`` where nothing has that name.
         decisions: Those that concern it up to then, decided again, oldest first.
         spared: Why it was not evicted in the last decisions that evicted others, where it runs.
+        overview: Of an application, queue, node or user; None: it is an ask or allocation.
     """
 
     explanation: Explanation
     decisions: list[Decision]
     spared: list[Spared]
+    overview: Overview | None = None
 
 
 async def explain(
@@ -69,7 +83,17 @@ async def explain(
     concerned = [one.seq for one in told.mentions if one.code in DECISIONS]
     decided, behind = await _decisions(history, sorted({*concerned, *told.spared_in}))
     engine, _ = await history.before_step(moment, behind)
-    found = _explained(engine, question.subject, told.mentions)
+    seen = None
+    if question.things and (question.kind is not None or not told.mentions):
+        seen = overview(engine, question.subject, question.kind)
+    if seen is not None:
+        return ExplainAnswer(
+            explanation=_overlooked(engine, seen), decisions=[], spared=[], overview=seen
+        )
+    if question.kind is not None:
+        found = _absent(engine, question.subject, [])
+    else:
+        found = _explained(engine, question.subject, told.mentions)
     around = told.spared_in if found.status == "runs" else []
     return ExplainAnswer(
         explanation=found,
@@ -84,6 +108,12 @@ def _explained(engine: Engine, subject: str, mentions: list[Mention]) -> Explana
         return explain_ask(engine, subject, mentions)
     if subject in state.allocations:
         return explain_allocation(engine, subject, mentions)
+    return _absent(engine, subject, mentions)
+
+
+def _absent(engine: Engine, subject: str, mentions: list[Mention]) -> Explanation:
+    """Return the explanation of a name that nothing has at the moment."""
+    state = engine.state
     return Explanation(
         subject=subject,
         status="gone" if mentions else "unknown",
@@ -91,6 +121,18 @@ def _explained(engine: Engine, subject: str, mentions: list[Mention]) -> Explana
         time=state.time,
         summary=gone(mentions[-1].text) if mentions else unknown(),
         history=tuple(mentions),
+    )
+
+
+def _overlooked(engine: Engine, seen: Overview) -> Explanation:
+    """Return the explanation of a thing that is no ask and no allocation."""
+    kueue = admits_by_quota(engine.state.configuration)
+    return Explanation(
+        subject=seen.name,
+        status=seen.kind,
+        seq=engine.state.seq,
+        time=engine.state.time,
+        summary=wording_overviews.overview(seen, kueue=kueue),
     )
 
 

@@ -19,6 +19,8 @@ class QueueRow(Struct, frozen=True, kw_only=True):
     """A queue; for Kueue a ClusterQueue or, as ``cohort/NAME``, a cohort.
 
     Attributes:
+        usage: What runs here and below; (Kueue) of a cohort what counts against its quota, without
+            what those below it use of quota that they lend to nobody (``lendingLimit``).
         guaranteed, maximum: (YuniKorn) A resource that is not there has none.
         nominal: (Kueue) Its own nominal quota.
         quota: (Kueue) Of a cohort: with what those below it lend.

@@ -25,8 +25,9 @@ from replays.history.rows import (
 )
 
 if TYPE_CHECKING:
-    from evsched.core.queues import Queue
+    from evsched.core.queues import Application, Queue
     from evsched.core.state import State
+    from evsched.core.workloads import Node
 
 
 def queues(state: State) -> list[QueueRow]:
@@ -36,10 +37,11 @@ def queues(state: State) -> list[QueueRow]:
     found = [queue for queue in state.root.walk() if queue.path]
     seen = {queue.path for queue in found}
     found += [queue for path, queue in state.queues.items() if path not in seen]
-    return [_queue(state, queue) for queue in found]
+    return [queue_row(state, queue) for queue in found]
 
 
-def _queue(state: State, queue: Queue) -> QueueRow:
+def queue_row(state: State, queue: Queue) -> QueueRow:
+    """Return the row of a queue."""
     names = state.types.names
 
     def limits(amounts: Mapping[int, int]) -> dict[str, int]:
@@ -48,11 +50,15 @@ def _queue(state: State, queue: Queue) -> QueueRow:
     def vector(amounts: list[int]) -> dict[str, int]:
         return {names[index]: amount for index, amount in enumerate(amounts) if amount}
 
+    def used(amounts: Mapping[int, int]) -> dict[str, int]:
+        return {names[index]: amounts[index] for index in sorted(amounts) if amounts[index]}
+
     quota = quota_in(queue)
     fair = shares.are_shared(state)
     return QueueRow(
         queue=queue.path,
-        usage=vector(queue.usage),
+        # What a queue may lend to nobody counts where it is used, not in the cohorts above.
+        usage=vector(queue.usage) if quota is None else used(quota.usage),
         guaranteed=limits(queue.guaranteed) if quota is None else UNSET,
         maximum=limits(queue.maximum) if quota is None else UNSET,
         nominal=UNSET if quota is None else limits(quota.nominal),
@@ -71,33 +77,34 @@ def _queue(state: State, queue: Queue) -> QueueRow:
 
 def nodes(state: State) -> list[NodeRow]:
     """Return every node, by name."""
-    names = state.types.names
-    rows = []
-    for name, node in sorted(state.nodes.items()):
-        used = {names[index]: amount for index, amount in enumerate(node.used) if amount}
-        free = {
-            resource: amount - used.get(resource, 0) for resource, amount in node.resources.items()
-        }
-        rows.append(NodeRow(
-            node=name, capacity=node.resources, used=used, free=free, allocations=len(node.allocations),
-            reserved_for=list(node.reserved), schedulable=node.schedulable, labels=node.labels,
-        ))  # fmt: skip
-    return rows
+    return [node_row(state, node) for _, node in sorted(state.nodes.items())]
+
+
+def node_row(state: State, node: Node) -> NodeRow:
+    """Return the row of a node."""
+    used = {state.types.names[index]: amount for index, amount in enumerate(node.used) if amount}
+    free = {resource: amount - used.get(resource, 0) for resource, amount in node.resources.items()}
+    return NodeRow(
+        node=node.name, capacity=node.resources, used=used, free=free, allocations=len(node.allocations),
+        reserved_for=list(node.reserved), schedulable=node.schedulable, labels=node.labels,
+    )  # fmt: skip
 
 
 def apps(state: State) -> list[ApplicationRow]:
     """Return every application, by id."""
+    return [application_row(state, one) for _, one in sorted(state.applications.items())]
+
+
+def application_row(state: State, application: Application) -> ApplicationRow:
+    """Return the row of an application."""
     names = state.types.names
-    return [
-        ApplicationRow(
-            application=application.id, queue=application.leaf.path, user=application.user,
-            created=application.created,
-            usage={names[index]: amount for index, amount in enumerate(application.usage) if amount},
-            asks=len(application.asks), allocations=len(application.allocations),
-            paused_until=state.paused.get(application.id),
-        )
-        for _, application in sorted(state.applications.items())
-    ]  # fmt: skip
+    return ApplicationRow(
+        application=application.id, queue=application.leaf.path, user=application.user,
+        created=application.created,
+        usage={names[index]: amount for index, amount in enumerate(application.usage) if amount},
+        asks=len(application.asks), allocations=len(application.allocations),
+        paused_until=state.paused.get(application.id),
+    )  # fmt: skip
 
 
 def asks(state: State) -> list[AskRow]:

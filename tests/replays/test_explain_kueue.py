@@ -13,6 +13,7 @@ from replays.explaining.explain import explain_allocation, explain_ask
 from replays.explaining.mentions import mentions
 from replays.explaining.plan import plan_ask
 from replays.history.steps import copy
+from replays.history.views import queues
 
 LOCAL = "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {{name: l, namespace: n}}\nspec: {{{}}}\n"
 FAIR = "---\napiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nfairSharing: {enable: true}\n"
@@ -217,3 +218,19 @@ def test_a_plan_names_flavors_and_podsets():
         planned.summary
         == "It would be admitted (driver: cpu from steady, workers: cpu from steady)."
     )
+
+
+def test_a_cohort_counts_what_it_lent_in_every_answer():
+    """4 of b's 6 may not be lent: of the 12 in use below the cohort 8 count there, in `at` and `status` as in `explain`."""
+    world = World(
+        queue("a", "nominalQuota: 6"), queue("b", "nominalQuota: 6, lendingLimit: 2"),
+    )  # fmt: skip
+    world.happen(*(ask(f"b{number}", "b") for number in range(6)))
+    world.happen(*(ask(f"a{number}") for number in range(7)))
+    (told,) = (one for one in world.explained("a6").quotas if one.queue == "cohort/all")
+    (row,) = (one for one in queues(world.engine.state) if one.queue == "cohort/all")
+    assert (told.used, told.quota) == (8000, 8000)
+    assert (row.usage, row.quota) == ({"f/cpu": told.used}, {"f/cpu": told.quota})
+    assert [one.usage for one in queues(world.engine.state) if one.queue == "b"] == [
+        {"f/cpu": 6000}
+    ]
