@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from evsched.cli.answers import DONE, NO, CommandError, emit, paper, say, tell
 from evsched.cli.cells import table
+from evsched.cli.event_lines import MOST_LETTERS, event_line
 from evsched.cli.logs import HERE, Where
 from evsched.cli.options import Json
 from evsched.cli.past import MomentText, SnapshotFolder, end_of, history_of, meter, moment_of
@@ -106,11 +107,13 @@ async def _other(where: Where, address: str) -> Found | None:
 
 
 def _show(found: Found) -> None:
-    event = (
-        "the log has ended" if found.event is None else msgspec.json.encode(found.event).decode()
-    )
     tell(f"event {found.seq} in frame {found.frame} at {format_time(found.time)}")
-    tell(f"  {event}")
+    if found.event is None:
+        tell("  the log has ended")
+    else:
+        shown = msgspec.json.encode(found.event).decode()
+        # A configuration may be as long as a book; the line says what it is.
+        tell(f"  {shown}" if len(shown) <= MOST_LETTERS else event_line(found.event, found.time))
     console = paper()
     for kind, rows in found.around.by_view().items():
         console.print()

@@ -6,23 +6,20 @@ import sys
 from collections.abc import Iterable
 from contextlib import aclosing
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from cyclopts import App, Parameter
 
 from events.chain import ChainReader, RecordedStep
-from events.cloudevents import rfc3339
 from events.streams.reading import follow_steps
-from events.vocabulary import AnyEvent, ConfigurationApplied
+from events.vocabulary import AnyEvent
 from evsched.cli.answers import NO, CommandError, emit, say, tell
+from evsched.cli.event_lines import event_line
 from evsched.cli.logs import HERE, Where, log_of, steps_of
 from evsched.cli.options import Json
+from evsched.cli.past import MomentText, SnapshotFolder, history_of, moment_of
 
 EVENT_TYPES = tuple(sorted(kind.__name__ for kind in AnyEvent.__args__))
-
-MOMENTS = frozenset({"at", "created", "until"})
-"""Facts that are moments: a person reads them like the times at the beginning of the lines."""
 
 app = App(name="log", help="Read the log, follow it, export it, check it.")
 
@@ -33,39 +30,64 @@ Types = Annotated[
 
 
 @app.command
-async def show(
+async def show(  # noqa: PLR0913 - the options of a command
     *,
     where: Where = HERE,
-    first: Annotated[int, Parameter(name="--from")] = 1,
-    last: Annotated[int | None, Parameter(name="--to")] = None,
+    first: Annotated[MomentText, Parameter(name="--from")] = "start",
+    last: Annotated[MomentText, Parameter(name="--to")] = "end",
     types: Types = None,
+    ask: Annotated[str | None, Parameter(name=["--ask", "--allocation"])] = None,
+    queue: str | None = None,
+    application: str | None = None,
+    node: str | None = None,
+    snapshots: SnapshotFolder = None,
     json: Json = False,
 ) -> int:
     """Show the events of a log, one a line; exits 1 when there is none.
+
+    What is asked for together has to hold together.
 
     **Examples**
 
     `evsched log show --type PreemptionDecided --type QuotaPreemptionDecided`
 
+    `evsched log show --queue root.web --from -1h`
+
+    `evsched log show --ask web-3 --json`
+
     `evsched log show --log kafka://localhost:9092/cluster --from 100 --to 200 --json`
 
     Args:
         where: Which log.
-        first: Number (`seq`) of the first event.
-        last: Number of the last event.
+        first: The first event: its number (`seq`), a time, or time before the end of the log (-15m).
+        last: The last event, in the same ways.
         types: Names of event types.
+        ask: Only what is about this ask or allocation.
+        queue: Only what is about this queue or one below it.
+        application: Only what is about this application.
+        node: Only what names this node.
+        snapshots: Folder of snapshots, from which --queue and --application start.
         json: One event a line, with the time and number of its frame.
     """
+    from replays.history.selecting import EventSelection, selected  # noqa: PLC0415 - slow to load
+
     _known(types)
+    wanted = EventSelection(
+        first=moment_of(first),
+        last=moment_of(last),
+        types=frozenset(types or ()),
+        subject=ask,
+        queue=queue,
+        application=application,
+        node=node,
+    )
     shown = 0
-    async with log_of(where) as opened, aclosing(steps_of(opened)) as steps:  # type: ignore[type-var]
-        async for step in steps:
-            wanted = [
-                one for one in step.events if one.seq >= first and (last is None or one.seq <= last)
-            ]
-            shown += _print(step, wanted, types, json=json)
-            if last is not None and step.head.next_seq > last:
-                break
+    async with (
+        history_of(where, snapshots) as history,
+        aclosing(selected(history, wanted)) as found,  # type: ignore[type-var]
+    ):
+        async for step, events in found:
+            shown += _print(step, events, None, json=json)
     if not shown:
         say("no event")
     return 0 if shown else NO
@@ -136,38 +158,5 @@ def _print(
         if json:
             emit({"time": step.time, "frame": step.head.frame, "event": event})
         else:
-            tell(_line(step, event), flush=True)
+            tell(event_line(event, step.time), flush=True)
     return count
-
-
-def _line(step: RecordedStep, event: AnyEvent) -> str:
-    """Return an event as a person reads it: number, time, type, then its facts."""
-    facts: dict[str, Any] = msgspec.to_builtins(event)
-    kind = facts.pop("type")
-    facts.pop("seq", None)
-    due = facts.pop("due", None)
-    if due is not None and due != step.time:
-        facts["due"] = rfc3339(due)
-    facts |= {
-        name: rfc3339(facts[name]) for name in facts.keys() & MOMENTS if facts[name] is not None
-    }
-    cause = facts.pop("cause", None)
-    if isinstance(event, ConfigurationApplied):
-        # All of it is too much for a line; `evsched at SEQ config` shows it.
-        facts = {
-            name: value
-            for name, value in facts.items()
-            if name not in {"configuration", "document"}
-        }
-        facts |= {"partition": event.configuration.partition}
-    shown = " ".join(f"{name}={_value(value)}" for name, value in facts.items())
-    return f"{event.seq:>8} {rfc3339(step.time)} {kind} {shown}{f' ← {cause}' if cause else ''}"
-
-
-def _value(value: Any) -> str:
-    """Return a value on one line; what was refused may hold letters that speak to a terminal, deep within."""
-    return (
-        value
-        if isinstance(value, str) and value.isprintable()
-        else msgspec.json.encode(value).decode()
-    )
