@@ -129,6 +129,7 @@ def _table(queues: list[dict[str, Any]]) -> PlainTable:
         "waiting",
         *headings,
         ruled=False,
+        empty="-",
     )
     for queue in queues:
         kinds = sorted(

@@ -8,7 +8,8 @@ the end of a name nor what is said of it in the last column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, chop_cells
@@ -23,6 +24,9 @@ Paint = Callable[[str, str], str]
 
 NARROWEST = 8
 """No column is folded to less."""
+
+WHOLE = ("resource", "flavor")
+"""Columns that are folded last: ``on-demand/memory`` in two lines looks like two resources."""
 
 
 class Column(NamedTuple):
@@ -74,10 +78,21 @@ class PlainTable:
             width: Of the terminal, in columns; None: there is none.
             paint: How styles are written; None: not at all.
         """
-        shown, widths = self._widths()
+        shown, cells = self._widths()
+        widths = [
+            max(one, cell_len(self._columns[place].name))
+            for place, one in zip(shown, cells, strict=True)
+        ]
         gap = 3 if self._ruled else 2
-        if width is not None:
-            widths = fitted(widths, width - gap * (len(widths) - 1))
+        if width is not None and sum(widths) + gap * (len(widths) - 1) > width:
+            # A heading of several words gives way before any cell does.
+            words = [self._columns[place].name.split(" ") for place in shown]
+            least = [max(map(cell_len, found)) for found in words]
+            narrow = [max(pair) for pair in zip(cells, least, strict=True)]
+            whole = [
+                number for number, place in enumerate(shown) if self._columns[place].name in WHOLE
+            ]
+            widths = fitted(narrow, width - gap * (len(narrow) - 1), whole)
         if self.title:
             yield printable(self.title)
         heads = [self._columns[place].name for place in shown]
@@ -88,7 +103,7 @@ class PlainTable:
             yield from self._row([row[place] for place in shown], shown, widths, paint, " │ ")
 
     def _widths(self) -> tuple[list[int], list[int]]:
-        """Return the places of the columns that are shown, and how wide each would be."""
+        """Return the places of the columns that are shown, and how wide the cells of each are."""
         count = len(self._columns)
         widths, filled = [0] * count, [not self._empty or not place for place in range(count)]
         for row in self._source():
@@ -99,7 +114,7 @@ class PlainTable:
                 if not filled[place]:
                     filled[place] = text != self._empty
         shown = [place for place in range(count) if filled[place]]
-        return shown, [max(widths[place], cell_len(self._columns[place].name)) for place in shown]
+        return shown, [widths[place] for place in shown]
 
     def _row(
         self,
@@ -128,7 +143,7 @@ class PlainTable:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """Return a text in pieces of at most this width, parted at spaces where there are any."""
+    """Return a text in pieces of at most this width, parted at spaces where there are any, else between the parts of a name."""
     if len(text) <= width and text.isascii():
         return [text]
     found = [""]
@@ -137,13 +152,37 @@ def folded(text: str, width: int) -> list[str]:
         if cell_len(joined) <= width:
             found[-1] = joined
         else:
-            found += chop_cells(word, width)
+            found += _chopped(word, width)
     return [one for one in found if one] or [""]
 
 
-def fitted(widths: Sequence[int], room: int) -> list[int]:
-    """Return the widths of columns that fit into so much room: the widest ones give way, down to `NARROWEST`."""
-    most = max(widths, default=0)
-    while most > NARROWEST and sum(min(one, most) for one in widths) > room:
-        most -= 1
-    return [min(one, most) for one in widths]
+_PARTS = re.compile(r"[^/.\-_,=]*[/.\-_,=]|[^/.\-_,=]+")
+"""The parts of a name, each with the sign behind it: ``on-``, ``demand/``, ``memory``."""
+
+
+def _chopped(word: str, width: int) -> list[str]:
+    """Return a word that is too long in pieces, parted behind its signs where that is enough."""
+    found = [""]
+    for part in _PARTS.findall(word):
+        if cell_len(found[-1] + part) <= width:
+            found[-1] += part
+        else:
+            found += chop_cells(part, width)
+    return found
+
+
+def fitted(widths: Sequence[int], room: int, whole: Collection[int] = ()) -> list[int]:
+    """Return the widths of columns that fit into so much room: the widest ones give way, down to `NARROWEST`.
+
+    Args:
+        widths: As wide as they would be.
+        room: For all of them together.
+        whole: Places of columns that give way last.
+    """
+    found = list(widths)
+    for kept in (whole, ()):
+        most = max((one for place, one in enumerate(found) if place not in kept), default=0)
+        while most > NARROWEST and sum(found) > room:
+            most -= 1
+            found = [one if place in kept else min(one, most) for place, one in enumerate(found)]
+    return found

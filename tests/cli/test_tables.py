@@ -47,6 +47,28 @@ def test_a_terminal_of_80_columns_keeps_the_tail_of_a_name_and_the_verdict():
     assert first.startswith(f"root.{NAME}")
 
 
+def test_a_flavor_and_its_resource_stay_together_on_80_columns():
+    """Headings of several words are folded first, then other cells: the table of `status` for Kueue with shares."""
+    made = PlainTable(
+        "queue", "share", "resource", "used", "leaving", "waiting", "nominal", "quota",
+        "borrowing limit", ruled=False, empty="-",
+    )  # fmt: skip
+    cells = ("500", "on-demand/memory", "128Gi", "-", "16Gi", "96Gi", "96Gi", "32Gi")
+    made.add_row("team-research", *cells)
+    lines = list(made.lines(80))
+    assert all(cell_len(line) <= 80 for line in lines)
+    assert sum("on-demand/memory" in line for line in lines) == 1
+    assert [line[:13].strip() for line in lines[2:]] == ["team-", "research"]
+    assert [line.split()[-1] for line in lines[:2]] == ["borrowing", "limit"]
+
+
+def test_a_name_that_is_too_long_is_parted_between_its_parts():
+    """What belongs together stays so; the end of the name is there."""
+    assert folded("on-demand/memory", 10) == ["on-demand/", "memory"]
+    assert folded("root.team-a.research", 12) == ["root.team-a.", "research"]
+    assert folded("abcdefghijklmnop", 8) == ["abcdefgh", "ijklmnop"]
+
+
 def test_styles_are_for_terminals_alone():
     """In a pipe there is no letter that speaks to one; on a terminal the verdict has a colour."""
     assert "\x1b" not in "".join(levels().lines(None))
