@@ -19,6 +19,7 @@ import pytest
 
 from tests.examples import load_profile
 from tests.kafka.broker import GivenBroker, KafkaBroker, own_broker, shared_broker
+from tests.kafka.guarded import guarded_broker
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 _WANTS_SHARED = {"shared_folder", "shared_cases", "shared_case"}
@@ -41,6 +42,14 @@ def kafka_broker() -> Iterator[KafkaBroker | GivenBroker]:
 def kafka_bootstrap(kafka_broker: KafkaBroker | GivenBroker) -> str:
     """Return the shared broker's address, host:port."""
     return kafka_broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def guarded_kafka() -> Iterator[KafkaBroker]:
+    """Return a shared broker that demands a password and checks rights (`tests.kafka.guarded`); it is not killed."""
+    broker = guarded_broker()
+    yield broker
+    broker.stop()
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from tests.kafka import broker as choice
 from tests.kafka import container
 from tests.kafka.broker import GivenBroker, KafkaBroker
 from tests.kafka.container import compose_document
+from tests.kafka.guarded import MASTER, SECRET
 from tests.kafka.missing import BrokerUnavailable
-from tests.kafka.properties import sasl_plain
 from tests.kafka.wire import brokers_in_service
 
 SECONDS = 30
@@ -66,26 +66,20 @@ async def test_a_killed_broker_comes_back_with_its_data(
 
 @pytest.mark.serial
 async def test_a_broker_can_demand_a_password(
-    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str
+    guarded_kafka: KafkaBroker, kafka_topic_name: str
 ) -> None:
     """With SASL, who knows the password is served and who does not is refused."""
-    broker = own_kafka(sasl_plain({"leader": "pass-1"}))
+    bootstrap = guarded_kafka.bootstrap
     login = {
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": "leader",
+        "sasl_plain_username": MASTER,
     }
-    await produce(
-        broker.bootstrap, kafka_topic_name, b"let in", **login, sasl_plain_password="pass-1"
-    )
-    assert (
-        await consume(broker.bootstrap, kafka_topic_name, **login, sasl_plain_password="pass-1")
-        == b"let in"
-    )
+    right, wrong = {"sasl_plain_password": SECRET}, {"sasl_plain_password": "another"}
+    await produce(bootstrap, kafka_topic_name, b"let in", **login, **right)
+    assert await consume(bootstrap, kafka_topic_name, **login, **right) == b"let in"
     with pytest.raises(aiokafka.errors.KafkaError):
-        await produce(
-            broker.bootstrap, kafka_topic_name, b"kept out", **login, sasl_plain_password="pass-2"
-        )
+        await produce(bootstrap, kafka_topic_name, b"kept out", **login, **wrong)
 
 
 def test_without_any_way_the_error_says_what_is_missing(

@@ -1,7 +1,6 @@
 """The rights on a Kafka broker that docs/production.md names are enough for each role, and a role has no more than its own."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,22 +9,13 @@ from aiokafka.admin import AIOKafkaAdminClient
 from benchmarks.openb import COMMAND
 from events.streams.kafka_access import KafkaAccess
 from events.streams.kafka_topics import topic_names
-from events.streams.security import KafkaSecurity
 from evsched.cli import main
 from evsched.cli.main import run
 from tests.events.acl import DESCRIBE_CONFIGS, GROUP, READ, WRITE, grant
 from tests.kafka.broker import KafkaBroker
-from tests.kafka.properties import sasl_plain
+from tests.kafka.guarded import MASTER, login, password
 from tests.service.running import Running
 
-USERS = {
-    name: f"{name}-password"
-    for name in ("admin", "scheduler", "producer", "client", "importer", "auditor")
-}
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS;User:admin",
-}
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 TRACE = Path(__file__).parents[1] / "openb"
 
@@ -33,10 +23,7 @@ TRACE = Path(__file__).parents[1] / "openb"
 async def granted(bootstrap: str, name: str) -> None:
     """Give each role what the table of docs/production.md says."""
     names = topic_names(name)
-    login = KafkaSecurity(
-        protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="admin", password=USERS["admin"]
-    )
-    client = AIOKafkaAdminClient(**KafkaAccess(bootstrap=bootstrap, security=login).options())
+    client = AIOKafkaAdminClient(**KafkaAccess(bootstrap=bootstrap, security=login()).options())
     await client.start()
     for topic in (names.log, names.heartbeat):
         await grant(client, "scheduler", topic, READ, WRITE, DESCRIBE_CONFIGS)
@@ -54,26 +41,25 @@ async def granted(bootstrap: str, name: str) -> None:
 
 @pytest.mark.serial
 def test_each_role_works_with_its_rights_alone(
-    own_kafka: Callable[..., KafkaBroker],
+    guarded_kafka: KafkaBroker,
     kafka_topic_name: str,
     tmp_path: Path,
     monkeypatch,
     capsys,
 ) -> None:
     """Commands of a role do their work; an auditor's proposal is refused with code 3 and the topic's name."""
-    broker = own_kafka(sasl_plain(USERS) | AUTHORIZER)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setenv("EVSCHED_LOG", f"kafka://{broker.bootstrap}/{kafka_topic_name}")
+    monkeypatch.setenv("EVSCHED_LOG", f"kafka://{guarded_kafka.bootstrap}/{kafka_topic_name}")
     monkeypatch.setenv("EVSCHED_KAFKA_PROTOCOL", "SASL_PLAINTEXT")
     monkeypatch.setenv("EVSCHED_KAFKA_MECHANISM", "PLAIN")
 
     def be(user: str) -> None:
         monkeypatch.setenv("EVSCHED_KAFKA_USERNAME", user)
-        monkeypatch.setenv("EVSCHED_KAFKA_PASSWORD", USERS[user])
+        monkeypatch.setenv("EVSCHED_KAFKA_PASSWORD", password(user))
 
-    be("admin")
+    be(MASTER)
     assert run(["topics", "create"]) == 0
-    asyncio.run(granted(broker.bootstrap, kafka_topic_name))
+    asyncio.run(granted(guarded_kafka.bootstrap, kafka_topic_name))
     be("scheduler")
     service = Running(tmp_path, "run").start()
     try:

@@ -25,12 +25,11 @@ from events.streams.kafka_topics import (
     settings,
     topic_names,
 )
-from events.streams.security import KafkaSecurity
 from events.vocabulary import NodeRemoved
 from tests.events.acl import DESCRIBE_CONFIGS, READ, WRITE, grant
 from tests.events.world import lead, names_in, records_of, steps_of, world, write
 from tests.kafka.broker import KafkaBroker
-from tests.kafka.properties import sasl_plain
+from tests.kafka.guarded import SECRET, login
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -279,8 +278,8 @@ async def test_a_killed_broker_loses_nothing(
     ) as opened:
         await opened.log.create()
         acknowledged: list[str] = []
-        written = asyncio.create_task(write_on(opened, acknowledged, 60))
-        for rounds in (1, 2, 3):
+        written = asyncio.create_task(write_on(opened, acknowledged, 40))
+        for rounds in (1, 2):
             while len(acknowledged) < rounds * 12 and not written.done():  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.01)
             await asyncio.to_thread(broker.kill)
@@ -290,7 +289,7 @@ async def test_a_killed_broker_loses_nothing(
         assert (
             names_in(await steps_of(opened.log))
             == acknowledged
-            == [f"n{number}" for number in range(60)]
+            == [f"n{number}" for number in range(40)]
         )
 
 
@@ -311,59 +310,38 @@ async def write_on(streams: Streams, acknowledged: list[str], count: int) -> Non
 
 @pytest.mark.serial
 async def test_a_wrong_password_is_denied_and_no_password_is_shown(
-    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str, caplog: pytest.LogCaptureFixture
+    guarded_kafka: KafkaBroker, kafka_topic_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The right one works; neither errors nor the client's logs, at any level, hold one."""
     caplog.set_level(logging.DEBUG)
-    broker = own_kafka(sasl_plain({"leader": "opensesame"}))
-    url = f"kafka://{broker.bootstrap}/{kafka_topic_name}"
-    right = KafkaSecurity(
-        protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="leader", password="opensesame"
-    )
-    wrong = KafkaSecurity(
-        protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="leader", password="letmein"
-    )
-    async with open_streams(url, security=right) as opened:
+    url = f"kafka://{guarded_kafka.bootstrap}/{kafka_topic_name}"
+    async with open_streams(url, security=login()) as opened:
         await opened.log.create()
         await write(await lead(opened.log), "a")
         assert names_in(await steps_of(opened.log)) == ["a"]
-    async with open_streams(url, security=wrong, timeout=5.0) as opened:
+    async with open_streams(url, security=login(secret="letmein"), timeout=5.0) as opened:
         with pytest.raises(errors.AccessDenied) as caught:
             await opened.log.check()
         with pytest.raises(errors.AccessDenied):
             await opened.inbox.propose([NodeRemoved(node="n")])
-    for secret in ("opensesame", "letmein"):
+    for secret in (SECRET, "letmein"):
         assert secret not in caplog.text
         assert secret not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
     assert os.environ.get("EVSCHED_KAFKA_PASSWORD") is None
 
 
-USERS = {name: f"{name}-password" for name in ("admin", "leader", "producer", "auditor", "evil")}
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS;User:admin",
-}
-
-
 @pytest.mark.serial
 async def test_each_role_needs_no_more_than_its_rights(
-    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str
+    guarded_kafka: KafkaBroker, kafka_topic_name: str
 ) -> None:
     """Leader, producer and auditor work with the least rights; everything else is refused, within its deadline."""
-    broker = own_kafka(sasl_plain(USERS) | AUTHORIZER)
-
-    def login(user: str) -> KafkaSecurity:
-        return KafkaSecurity(
-            protocol="SASL_PLAINTEXT", mechanism="PLAIN", username=user, password=USERS[user]
-        )
+    url = f"kafka://{guarded_kafka.bootstrap}/{kafka_topic_name}"
 
     def streams_of(user: str) -> Streams:
-        return open_streams(
-            f"kafka://{broker.bootstrap}/{kafka_topic_name}", security=login(user), timeout=5.0
-        )
+        return open_streams(url, security=login(user), timeout=5.0)
 
     names = topic_names(kafka_topic_name)
-    admin = KafkaAccess(bootstrap=broker.bootstrap, security=login("admin"))
+    admin = KafkaAccess(bootstrap=guarded_kafka.bootstrap, security=login())
     await create_topics(admin, kafka_topic_name)
     client = AIOKafkaAdminClient(**admin.options())
     await client.start()

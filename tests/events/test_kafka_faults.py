@@ -63,7 +63,7 @@ async def lead_and_write(
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize("faults", [150, pytest.param(2_000, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize("faults", [80, pytest.param(2_000, marks=pytest.mark.fuzz)])
 async def test_no_frame_is_torn_lost_or_doubled(
     kafka_bootstrap: str, kafka_topic_name: str, faulty: FaultyBroker, faults: int
 ) -> None:

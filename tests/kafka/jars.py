@@ -7,22 +7,26 @@ it is complete, as it gets its name last.
 """
 
 import fcntl
+import functools
 import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.kafka.missing import BrokerUnavailable
 
 DEFAULT_VERSION = "4.1.1"
-_ROOT = Path(__file__).resolve().parents[2]
+KEPT = Path(__file__).resolve().parents[2] / ".kafka"
+"""What is kept from run to run; git ignores it."""
 _POM = Path(__file__).with_name("pom.xml")
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _FETCH_SECONDS = 900
 _OLDEST_JAVA = 17
 
 
+@functools.cache
 def java() -> str:
     """Return the path of a `java` that can run Kafka 4; raise BrokerUnavailable when there is none."""
     path = shutil.which("java")
@@ -44,14 +48,23 @@ def jars(version: str = DEFAULT_VERSION) -> Path:
         BrokerUnavailable: Maven is missing, or it could not get the artifact; its own words are in
             the message.
     """
-    folder = _ROOT / ".kafka" / version
+    folder = KEPT / version
+    return made_once(folder, lambda temporary: _fetch(version, temporary))
+
+
+def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """Return a folder that is made by one process, all others waiting, and that has its name only when it is complete."""
     if folder.is_dir():
         return folder
     folder.parent.mkdir(exist_ok=True)
     with (folder.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.is_dir():
-            _fetch(version, folder)
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix="making-") as temporary:
+                made = Path(temporary, "made")
+                made.mkdir()
+                make(made)
+                made.rename(folder)
     return folder
 
 
@@ -59,21 +72,19 @@ def _fetch(version: str, folder: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise BrokerUnavailable("no `mvn` on the PATH (Maven collects the broker's jars)")
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="fetch-") as temporary:
-        command = [
-            *(maven, "-B", "-q", "-f", str(_POM), _COPY, f"-Dkafka.version={version}"),
-            *("-DincludeScope=runtime", f"-DoutputDirectory={temporary}/jars"),
-        ]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=_FETCH_SECONDS
-            )
-        except subprocess.TimeoutExpired:
-            raise BrokerUnavailable(
-                f"Maven did not deliver Kafka {version} within {_FETCH_SECONDS} s"
-            ) from None
-        if done.returncode:
-            raise BrokerUnavailable(
-                f"Maven could not get Kafka {version}: {(done.stdout + done.stderr).strip()[-600:]}"
-            )
-        Path(temporary, "jars").rename(folder)
+    command = [
+        *(maven, "-B", "-q", "-f", str(_POM), _COPY, f"-Dkafka.version={version}"),
+        *("-DincludeScope=runtime", f"-DoutputDirectory={folder}"),
+    ]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_FETCH_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise BrokerUnavailable(
+            f"Maven did not deliver Kafka {version} within {_FETCH_SECONDS} s"
+        ) from None
+    if done.returncode:
+        raise BrokerUnavailable(
+            f"Maven could not get Kafka {version}: {(done.stdout + done.stderr).strip()[-600:]}"
+        )

@@ -1,18 +1,16 @@
 """A Kafka broker as a process of this machine, on the loopback address, with its data in a folder of its own."""
 
-import base64
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.kafka import jars
+from tests.kafka import jars, prepared
 from tests.kafka.missing import BrokerUnavailable
 from tests.kafka.properties import Ports, properties
 from tests.kafka.wire import free_ports, wait_until_ready
@@ -20,6 +18,7 @@ from tests.kafka.wire import free_ports, wait_until_ready
 _GUARD = Path(__file__).with_name("guard.py")
 _START_SECONDS = 90
 _STOP_SECONDS = 20
+_ARCHIVE_SECONDS = 60
 # Start-up is most of such a broker's life, so the quick compiler alone; a benchmark passes options
 # of its own.
 QUICK_JVM = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -34,8 +33,7 @@ class Place(NamedTuple):
 
 def new_place(cluster: str | None = None) -> Place:
     """Return free ports, in a cluster or in one of its own."""
-    own = "e" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
-    return Place(Ports(*free_ports(3)), cluster or own)
+    return Place(Ports(*free_ports(3)), cluster or prepared.new_id())
 
 
 class KafkaProcess:
@@ -53,6 +51,7 @@ class KafkaProcess:
         config: Mapping[str, str] | None = None,
         jvm: tuple[str, ...] = QUICK_JVM,
         place: Place | None = None,
+        first: bool = False,
     ) -> None:
         """Prepare a broker; nothing runs before `start`.
 
@@ -61,14 +60,17 @@ class KafkaProcess:
             config: Lines of server.properties, in addition or instead.
             jvm: Options of Java.
             place: Where it listens and which cluster it belongs to; None: anywhere, one of its own.
+            first: Whether it is the one from which the others learn (see `prepared`).
         """
         self.version = version
         self._java = jars.java()
-        self._jars = jars.jars(version)
+        self._jars = jars.jars(version).resolve()
         self._jvm = jvm
+        self._learned = None if first else prepared.learned(version, _learn)
         self._folder = Path(tempfile.mkdtemp(prefix="evsched-kafka-"))
         self.log = self._folder / "broker.log"
         ports, self._cluster = place or new_place()
+        self._node = (config or {}).get("node.id", "1")
         self.bootstrap = f"127.0.0.1:{ports.client}"
         self._internal = f"127.0.0.1:{ports.internal}"
         self._properties = self._folder / "server.properties"
@@ -88,7 +90,11 @@ class KafkaProcess:
             self._format()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, str(_GUARD), *self._command("kafka.Kafka", str(self._properties))],
+                [
+                    sys.executable,
+                    str(_GUARD),
+                    *self._command(self._jvm, "kafka.Kafka", str(self._properties)),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -126,6 +132,11 @@ class KafkaProcess:
         """Shut the broker down in order (SIGTERM); its data stays."""
         self._end(signal.SIGTERM)
 
+    def teach(self, folder: Path) -> None:
+        """Shut the first broker down in order, and keep what its folder was formatted with."""
+        shutil.copyfile(self._folder / "data" / prepared.CHECKPOINT, folder / prepared.CHECKPOINT)
+        self._end(signal.SIGTERM, _ARCHIVE_SECONDS)
+
     def restart(self) -> None:
         """Kill the broker if it runs, and start it again on the same data and port."""
         self.kill()
@@ -136,13 +147,13 @@ class KafkaProcess:
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _end(self, how: signal.Signals) -> None:
+    def _end(self, how: signal.Signals, seconds: float = _STOP_SECONDS) -> None:
         if self._process is None:
             return
         try:
             if self.running:
                 os.killpg(self._process.pid, how)
-                self._process.wait(_STOP_SECONDS)
+                self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
@@ -152,8 +163,19 @@ class KafkaProcess:
             self._process = None
 
     def _format(self) -> None:
+        if self._learned is not None:
+            prepared.format_as_learned(
+                self._folder / "data", self._learned, self._node, self._cluster
+            )
+            return
         tool = self._command(
-            "kafka.tools.StorageTool", "format", "-t", self._cluster, "-c", str(self._properties)
+            QUICK_JVM,
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            self._cluster,
+            "-c",
+            str(self._properties),
         )
         done = subprocess.run(
             tool,
@@ -168,9 +190,24 @@ class KafkaProcess:
                 f"Kafka {self.version} could not format its data folder: {done.stdout}{done.stderr}"
             )
 
-    def _command(self, main_class: str, *arguments: str) -> list[str]:
+    def _command(self, jvm: tuple[str, ...], main_class: str, *arguments: str) -> list[str]:
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        return [self._java, *self._jvm, quiet, "-cp", f"{self._jars}/*", main_class, *arguments]
+        known = [] if self._learned is None else prepared.known_classes(self._learned)
+        return [
+            *(self._java, *jvm, *known, quiet),
+            *("-cp", f"{self._jars}/*", main_class, *arguments),
+        ]
 
     def _last_words(self) -> str:
         return self.log.read_text(errors="replace")[-1500:].strip() or "(it said nothing)"
+
+
+def _learn(version: str, folder: Path) -> None:
+    """Run a first broker once, from its formatting to its end, and leave in a folder what others learn from it."""
+    archive = (f"-XX:ArchiveClassesAtExit={folder / prepared.CLASSES}",)
+    broker = KafkaProcess(version, jvm=(*QUICK_JVM, *archive), first=True)
+    try:
+        broker.start()
+        broker.teach(folder)
+    finally:
+        broker.stop()

@@ -19,7 +19,7 @@ from tests.service.virtual import until
 pytestmark = [pytest.mark.serial, pytest.mark.timeout(120)]
 
 PACE = Pace(beat=0.2, lease=1.0)
-LEASES = 4
+LEASES = 3
 MANY = [ask(f"too-large-{number}", cores=11) for number in range(FEW)]
 
 

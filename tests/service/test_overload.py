@@ -44,7 +44,7 @@ pytestmark = [
 
 CALM_RATE = 300
 """Proposals a second when all is calm."""
-CALM_S = 3.0
+CALM_S = 2.0
 FIVE = {"accepted": 2, "duplicate": 1, "unknown": 1, "malformed": 1}
 """What five proposals of the burst are answered."""
 AT_ONCE = 10_000
@@ -335,7 +335,7 @@ async def overload(url: str, process: Running, count: int) -> Run:
 
 
 @pytest.mark.parametrize(
-    "count", [100_000, pytest.param(1_000_000, marks=[pytest.mark.fuzz, pytest.mark.timeout(1800)])]
+    "count", [40_000, pytest.param(1_000_000, marks=[pytest.mark.fuzz, pytest.mark.timeout(1800)])]
 )
 async def test_a_burst_is_worked_off_and_leaves_nothing_behind(run, url, count):
     """Every proposal is answered once, the leader stays the leader, its memory stays small, and answers are quick again."""

@@ -9,7 +9,7 @@ from scripts.trace_run import Settings, trace_run
 
 pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(240)]
 
-PODS = 400
+PODS = 300
 NODES = 40
 TIMES = ("creation_time", "deletion_time", "scheduled_time")
 CLASSES = ("LS", "LS", "BE", "Burstable", "Guaranteed")
@@ -51,7 +51,7 @@ async def test_a_trace_of_our_own_comes_through_with_kills(
     """Every pod is bound, preempted or waits for a stated reason; nothing is lost or doubled; two readers agree."""
     nodes, pods = made_up(tmp_path)
     url = f"kafka://{kafka_bootstrap}/{kafka_topic_name}"
-    hold(await trace_run(Settings(nodes=nodes, pods=pods, url=url, seconds=8, kills=2), tmp_path))
+    hold(await trace_run(Settings(nodes=nodes, pods=pods, url=url, seconds=5, kills=2), tmp_path))
 
 
 async def test_a_part_of_the_recorded_trace_comes_through(
@@ -64,6 +64,6 @@ async def test_a_part_of_the_recorded_trace_comes_through(
     )
     url = f"kafka://{kafka_bootstrap}/{kafka_topic_name}"
     settings = Settings(
-        nodes=nodes, pods=pods, url=url, limit=PODS * 2, seconds=10, kills=3, lives=1000, squeeze=16
+        nodes=nodes, pods=pods, url=url, limit=PODS * 2, seconds=6, kills=2, lives=1000, squeeze=16
     )
     hold(await trace_run(settings, tmp_path))
