@@ -47,12 +47,17 @@ class Engine:
         self.state = State() if state is None else state
         self.tracer: Tracer | None = None
         self.families: Mapping[str, Family] = FAMILIES
+        self._chosen: tuple[object, object, Family | None] = (None, None, None)
 
     @property
     def family(self) -> Family | None:
         """The policies in force; None before the first configuration."""
-        spec = self.state.configuration
-        return None if spec is None else self.families[format_of(spec)]
+        spec, families = self.state.configuration, self.families
+        chosen = self._chosen  # asked many times a step, and nearly always the same
+        if chosen[0] is not spec or chosen[1] is not families:
+            found = None if spec is None else families[format_of(spec)]
+            chosen = self._chosen = (spec, families, found)
+        return chosen[2]
 
     # --------------------------------------------------------------------------------------- replay
 

@@ -53,8 +53,9 @@ class LazyHeap(Generic[E]):
         """Return the smallest current entry, None when there is none; those before it are dropped."""
         entries, is_current = self.entries, self._is_current
         while entries:
-            if is_current(entries[0]):
-                return entries[0]
+            entry = entries[0]
+            if is_current(entry):
+                return entry
             heappop(entries)
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from events.configuration import CustomSpec
+from events.configuration import CustomSpec, KueueSpec, YunikornSpec
 from evsched.core.kueue.family import KueueFamily
 from evsched.core.yunikorn.family import YunikornFamily
 
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 FAMILIES: dict[str, Family] = {"yunikorn": YunikornFamily(), "kueue": KueueFamily()}
 """By format. A family is added before the first log is read; a log that names one needs it for ever."""
 
+_FORMATS = {spec: str(spec.__struct_config__.tag) for spec in (YunikornSpec, KueueSpec)}
+
 
 def format_of(configuration: Configuration) -> str:
     """Return the format of a configuration, by which its family is registered: ``custom/NAME`` for an added one."""
     if isinstance(configuration, CustomSpec):
         return f"custom/{configuration.family}"
-    return str(configuration.__struct_config__.tag)
+    return _FORMATS[type(configuration)]
 
 
 def family_of(configuration: Configuration) -> Family:

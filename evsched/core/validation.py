@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import fields
+
 from events import vocabulary as v
 from events.bounds import MAX_NAME, MAX_RESOURCE_TYPES, MAX_TALLIES, SUM_LIMIT, printable
 from evsched.core import configuration_checks, pod_checks
@@ -53,48 +55,24 @@ def check(state: State, proposed: v.AnyInput) -> Rejection | None:
     return _CHECKS[type(proposed)](state, proposed)
 
 
-def _names(proposed: v.AnyInput) -> Iterable[str]:
-    """Yield every name that a proposal brings, keys of mappings and names of podsets included.
+def _names(proposed: v.AnyInput) -> list[str]:
+    """Return every name that a proposal brings, keys of mappings and names of podsets included.
 
-    They end up in messages, in tables and on terminals, so all of them are checked alike. A field
-    that a type does not have is passed over; a new field with names has to be entered here.
+    They end up in messages, in tables and on terminals, so all of them are checked alike.
     """
-    for field in (
-        "ask",
-        "allocation",
-        "application",
-        "queue",
-        "user",
-        "node",
-        "required_node",
-        "priority_class",
-        "uid",
-        "actor",
-        "kind",
-        "before",
-        "after",
-        "scheduler",
-        "preemptor",
-    ):
-        value = getattr(proposed, field, None)
-        if value is not None:
-            yield value
-    for field in ("resources", "capacity", "labels", "flavors", "tags"):
-        mapping = getattr(proposed, field, None)
-        if mapping:
-            yield from mapping
-    for podset in getattr(proposed, "podsets", ()):
-        yield podset.name
-        yield from podset.resources
-    yield from getattr(proposed, "groups", ())
-    yield from pod_checks.names_of_taints(getattr(proposed, "taints", None) or ())
-    pod = getattr(proposed, "pod", None)
-    if pod is not None:
-        yield from pod_checks.names(pod)
+    names: list[str] = []
+    for field, names_of in _NAMING[type(proposed)]:
+        value = getattr(proposed, field)
+        if value:
+            names += names_of(value)
+    return names
 
 
-def _unprintable(names: Iterable[str]) -> Rejection | None:
+def _unprintable(names: list[str]) -> Rejection | None:
     """Refuse names with control characters, which could drive a terminal, and very long ones."""
+    together = "".join(names)
+    if len(together) <= MAX_NAME and printable(together):
+        return None  # so is each of them; nearly all proposals are answered here
     for name in names:
         if not printable(name):
             return Rejection(
@@ -441,6 +419,38 @@ def _rules_adopted(state: State, proposed: v.RulesAdopted) -> Rejection | None:
     return None
 
 
+def _of_podsets(podsets: Iterable[v.PodSet]) -> list[str]:
+    return [name for one in podsets for name in (one.name, *one.resources)]
+
+
+_NAMES_OF: dict[str, Callable[[Any], Iterable[str]]] = {
+    **dict.fromkeys(
+        (
+            "ask",
+            "allocation",
+            "application",
+            "queue",
+            "user",
+            "node",
+            "required_node",
+            "priority_class",
+            "uid",
+            "actor",
+            "kind",
+            "before",
+            "after",
+            "scheduler",
+            "preemptor",
+        ),
+        lambda name: (name,),
+    ),
+    **dict.fromkeys(("resources", "capacity", "labels", "flavors", "tags", "groups"), iter),
+    "podsets": _of_podsets,
+    "taints": pod_checks.names_of_taints,
+    "pod": pod_checks.names,
+}
+"""Field of a proposal to what yields its names. A new field with names has to be entered here."""
+
 _CHECKS: dict[type, Callable[[State, Any], Rejection | None]] = {
     v.ConfigurationApplied: _configuration,
     v.NodeRegistered: _node_registered,
@@ -459,3 +469,11 @@ _CHECKS: dict[type, Callable[[State, Any], Rejection | None]] = {
     v.EvictionObserved: _running,
     v.ObservationGap: _any,
 }
+
+_NAMING = {
+    kind: tuple(
+        (field.name, _NAMES_OF[field.name]) for field in fields(kind) if field.name in _NAMES_OF
+    )
+    for kind in _CHECKS
+}
+"""By type of proposal, its fields that hold names."""

@@ -301,10 +301,9 @@ class Bindable:
                 freed += self._unblock(self._below_largest())
                 self.grown = []
                 self.stale = True
-            elif self._helps():
-                self.stale = True
-        if self.stale:
-            self._mark(only_fewer=False)
+        fits = self._helped() if rows and self.grown else None
+        if self.stale or fits is not None:
+            self._mark(only_fewer=False, fits=fits)
         return freed
 
     def end(self) -> list[Demand]:
@@ -352,28 +351,29 @@ class Bindable:
         type do fit there, so it is held at 0. Those that require one node are left out
         (`_anywhere`).
         """
-        fits = np.zeros(len(self._roomy), np.bool_)
         assert self._columns is not None
+        fits: Bools | None = None
         for row in self.grown:
             rest = self._columns.rest(row)
             if rest is not None:
                 one = self._anywhere.copy()
                 for amounts, left in zip(self._amounts, rest, strict=True):
-                    one &= amounts <= max(left, 0)
-                fits |= one
-        return fits
+                    one &= amounts <= max(0, left)
+                fits = one if fits is None else fits | one
+        return np.zeros(len(self._roomy), np.bool_) if fits is None else fits
 
-    def _helps(self) -> bool:
-        """Tell whether the grown nodes have room for any blocked demand; forget them when not.
+    def _helped(self) -> Bools | None:
+        """Return which demands the grown nodes have room for, as `_fitting` does; None where they help nothing.
 
-        Once forgotten they cost nothing more, and nothing is lost: they could help only what is
-        blocked.
+        Without room for any blocked demand the nodes are forgotten. They cost nothing more then,
+        and nothing is lost: they could help only what is blocked.
         """
         self._bound = False
-        helps = bool((self._fitting() > self._roomy).any())
-        if not helps:
-            self.grown = []
-        return helps
+        fits = self._fitting()
+        if np.count_nonzero(fits > self._roomy):
+            return fits
+        self.grown = []
+        return None
 
     def _below_largest(self) -> Bools:
         """Return which demands fit into the largest amounts of the grown nodes.
@@ -397,11 +397,11 @@ class Bindable:
         cost for each wrong mark stays bounded.
         """
         self._wrong += 1
-        spent = bool(self.grown) and self._bound and not self._helps()
+        spent = bool(self.grown) and self._bound and self._helped() is None
         if spent or self._wrong > WRONG_MARKS + len(self.buckets) // BUCKETS_A_MARK:
             self._mark(only_fewer=True)
 
-    def _mark(self, *, only_fewer: bool) -> None:
+    def _mark(self, *, only_fewer: bool, fits: Bools | None = None) -> None:
         """Compute all marks.
 
         First the demands that a node may have room for; then the buckets of those, as far as no
@@ -411,23 +411,24 @@ class Bindable:
         Args:
             only_fewer: What was found not to be bindable stays so: marks are only taken away. False
                 after something was freed, which is the only reason to set one.
+            fits: Which demands the grown nodes have room for, where that is known already.
         """
         self._wrong = 0
-        demands = self._roomy.copy()
-        if self.grown:
-            demands |= self._fitting()
+        if fits is None and self.grown:
+            fits = self._fitting()
+        demands = self._roomy.copy() if fits is None else self._roomy | fits
         if only_fewer:
             demands &= self.demands
         else:
             self.stale = False
         self.demands = demands
-        if not demands.any():
+        if not np.count_nonzero(demands):
             self.buckets.fill(False)
             self.queues.fill(False)
             return
         buckets = demands[self._bucket_demand]
         buckets &= self._unlimited
-        if self._limits and buckets.any():
+        if self._limits and np.count_nonzero(buckets):
             room = self._rooms()
             for index in self._limits:
                 asked = self._amounts[index][self._bucket_demand]

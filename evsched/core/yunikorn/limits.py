@@ -80,6 +80,7 @@ class LimitIndex:
         """Count everything that runs."""
         self._used: dict[Key, dict[int, int]] = {}
         self._running: dict[Key, int] = {}
+        self._matches: dict[tuple[str, str, tuple[str, ...]], tuple[LimitMatch, ...]] = {}
         for application in state.applications.values():
             if application.allocations:
                 self._count(
@@ -105,11 +106,23 @@ class LimitIndex:
         """Return how many applications run."""
         return self._running.get(key, 0)
 
+    def matches(self, queue: Queue, application: Application) -> tuple[LimitMatch, ...]:
+        """Return what limits an application in one queue, looked up once for each user and their groups.
+
+        The configuration replaces the index, so what was looked up stays true.
+        """
+        key = (queue.path, application.user, application.groups)
+        found = self._matches.get(key)
+        if found is None:
+            found = self._matches[key] = tuple(held_in(queue, application))
+        return found
+
     def _count(
         self, application: Application, pairs: Iterable[tuple[int, int]], sign: int, started: int
     ) -> None:
         for queue in application.leaf.lineage:
-            for held in held_in(queue, application):
+            limited = queue.limits or queue.max_applications
+            for held in self.matches(queue, application) if limited else ():
                 if held.resources:
                     used = self._used.setdefault(held.key, {})
                     for index, amount in pairs:
@@ -188,26 +201,22 @@ def blocking(state: State, application: Application, pairs: Pairs) -> Iterator[B
         application: Whose ask it is.
         pairs: What it asks for.
     """
+    names = state.types.names
     for queue in application.leaf.lineage:
-        if queue.limits or queue.max_applications:
-            for held in held_in(queue, application):
-                yield from _blocked_by(state, queue, held, application, pairs)
-
-
-def _blocked_by(
-    state: State, queue: Queue, held: LimitMatch, application: Application, pairs: Pairs
-) -> Iterator[Blocked]:
-    index = index_of(state)
-    usage, names = index.usage(held.key), state.types.names
-    promised, starting = _in_flight(state, queue, held, application)
-    for kind, amount in pairs:
-        most = held.resources.get(names[kind])
-        there = usage.get(kind, 0) + promised.get(kind, 0)
-        if most is not None and there + amount > most:
-            yield Blocked(queue.path, held.whom, names[kind], there, amount, most)
-    running = index.running(held.key) + starting
-    if held.applications and not application.allocations and running >= held.applications:
-        yield Blocked(queue.path, held.whom, "", running, 1, held.applications)
+        if not queue.limits and not queue.max_applications:
+            continue
+        index = index_of(state)
+        for held in index.matches(queue, application):
+            usage = index.usage(held.key)
+            promised, starting = _in_flight(state, queue, held, application)
+            for kind, amount in pairs:
+                most = held.resources.get(names[kind])
+                there = usage.get(kind, 0) + promised.get(kind, 0)
+                if most is not None and there + amount > most:
+                    yield Blocked(queue.path, held.whom, names[kind], there, amount, most)
+            running = index.running(held.key) + starting
+            if held.applications and not application.allocations and running >= held.applications:
+                yield Blocked(queue.path, held.whom, "", running, 1, held.applications)
 
 
 def _in_flight(
@@ -219,7 +228,9 @@ def _in_flight(
     for name in state.preemptions:
         ask = state.asks[name]
         other = state.applications[ask.application]
-        if queue.contains(other.leaf) and any(one.key == held.key for one in held_in(queue, other)):
+        if queue.contains(other.leaf) and any(
+            one.key == held.key for one in index_of(state).matches(queue, other)
+        ):
             for index, amount in state.types.shapes[ask.shape].pairs:
                 promised[index] = promised.get(index, 0) + amount
             if not other.allocations and other is not application:

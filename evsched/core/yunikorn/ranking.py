@@ -9,7 +9,7 @@ different") measures what this saves.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -48,31 +48,39 @@ class Ranking(Generic[E]):
         Args:
             changes: For each the entry that goes, None when none does, and the one that comes.
         """
-        if len(changes) > FEW and len(changes) * SORT_SHARE > len(self.entries):
-            gone = {bisect_left(self.entries, old): None for old, _ in changes if old is not None}
+        entries = self.entries
+        if len(changes) > FEW and len(changes) * SORT_SHARE > len(entries):
+            gone = {bisect_left(entries, old): None for old, _ in changes if old is not None}
             if gone:
-                kept = enumerate(self.entries)
-                self.entries = [entry for place, entry in kept if place not in gone]
-            self.entries += [new for _, new in changes if new is not None]
-            self.entries.sort()
+                self.entries = entries = [
+                    entry for place, entry in enumerate(entries) if place not in gone
+                ]
+            entries += [new for _, new in changes if new is not None]
+            entries.sort()
             self._rows = None
-            return
-        for old, new in changes:
-            if old is not None:
-                self._remove(old)
-            if new is not None:
-                self._add(new)
+        elif self._rows is not None:
+            for old, new in changes:
+                if old is not None:
+                    self._remove(old)
+                if new is not None:
+                    self._add(new)
+        else:
+            for old, new in changes:
+                if old is not None:
+                    del entries[bisect_left(entries, old)]
+                if new is not None:
+                    insort(entries, new)
 
     def _add(self, entry: E) -> None:
-        """Insert an entry at its place, and its row into the array of rows, where there is one.
+        """Insert an entry at its place, and its row into the array of rows.
 
         All that lies behind it moves; `change` sorts instead where many entries change.
         """
         place = bisect_left(self.entries, entry)
         self.entries.insert(place, entry)
-        if self._rows is not None:
-            row = np.array([entry[-1].row])
-            self._rows = np.concatenate((self._rows[:place], row, self._rows[place:]))
+        assert self._rows is not None
+        row = np.array([entry[-1].row])
+        self._rows = np.concatenate((self._rows[:place], row, self._rows[place:]))
 
     def _remove(self, entry: E) -> None:
         """Take an entry out, which is there.
@@ -81,8 +89,8 @@ class Ranking(Generic[E]):
         """
         place = bisect_left(self.entries, entry)
         del self.entries[place]
-        if self._rows is not None:
-            self._rows = np.concatenate((self._rows[:place], self._rows[place + 1 :]))
+        assert self._rows is not None
+        self._rows = np.concatenate((self._rows[:place], self._rows[place + 1 :]))
 
     def first(self, marks: NDArray[np.bool_]) -> E | None:
         """Return the first entry whose owner's row is marked; None when there is none.
