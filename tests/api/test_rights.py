@@ -7,10 +7,11 @@ import re
 
 import pytest
 from msgspec.structs import replace
+from starlette.routing import Route
 
 from events import vocabulary as v
 from events.frame import encode_event
-from evsched.api.app import OPERATIONS
+from evsched.api.app import OPERATIONS, application
 from evsched.api.identity import AccessSettings, Identities
 from evsched.api.masking import Masker
 from evsched.api.rates import Rates
@@ -91,6 +92,54 @@ async def test_every_route_for_every_role(tmp_path):
                     found.text,
                 )
                 assert found.status_code < 500, (name, who, found.text)
+
+
+BESIDE = {
+    "partition": "default",
+    "queue": "root.prod",
+    "application": "prod",
+    "node": "n1",
+    "user": "alice",
+    "group": "dev",
+    "state": "active",
+    "moment": "20",
+}
+"""What the addresses of YuniKorn's interface are filled with."""
+
+
+async def test_what_tells_of_the_whole_partition_is_for_auditors(tmp_path):
+    """Metrics, and every route of YuniKorn's interface, now and at a moment: nothing in them is masked."""
+    known = {one.path for one in OPERATIONS}
+    served = served_over(f"sqlite://{tmp_path / 'log.db'}", tmp_path, identities())
+    routes = [
+        one
+        for one in application(served).routes
+        if isinstance(one, Route) and one.path not in known
+    ]
+    assert len(routes) > 40
+    async with serving_steps(steps(), tmp_path, identities()) as client:
+        for route in routes:
+            if route.path.endswith("/events/stream"):
+                continue  # it does not end; the next test asks for it
+            method = min((route.methods or set()) - {"HEAD"})
+            address = route.path.format(**BESIDE)
+            plain = await client.request(method, address, content=b"partitions: []")
+            assert plain.status_code == 401, address
+            for who in EVERYBODY:
+                found = await client.request(
+                    method, address, content=b"partitions: []", headers=bearer(who)
+                )
+                assert (found.status_code == 403) is (who not in AUDITORS), (address, who)
+                assert found.status_code < 500, (address, who, found.text)
+
+
+@pytest.mark.parametrize("who", [None, "alice"])
+async def test_a_stream_of_yunikorns_events_is_for_auditors(tmp_path, who):
+    """It does not even begin for others."""
+    async with serving_steps(steps(), tmp_path, identities()) as client:
+        headers = {} if who is None else bearer(who)
+        found = await client.get("/ws/v1/events/stream", headers=headers)
+        assert found.status_code == (401 if who is None else 403)
 
 
 READS = (
