@@ -176,10 +176,16 @@ def test_a_gap_is_never_told(tmp_path):
 
 
 @pytest.mark.serial
-async def test_a_reader_sees_each_event_once_across_kills(tmp_path, log):
+@pytest.mark.parametrize("stream", ["sqlite", "kafka"])
+async def test_a_reader_sees_each_event_once_across_kills(tmp_path, stream, log, request):
     """Leader and server are killed with SIGKILL while events come; who says what it saw last misses and repeats none."""
+    topics = []
+    if stream == "kafka":
+        bootstrap = request.getfixturevalue("kafka_bootstrap")
+        log = f"kafka://{bootstrap}/{request.getfixturevalue('kafka_topic_name')}"
+        topics = ["--create-topics"]
     files = ["--db", str(tmp_path / "model.db"), "--snapshots", str(tmp_path / "snapshots")]
-    leader = Running(tmp_path, "run", "--log", log).start()
+    leader = Running(tmp_path, "run", "--log", log, *topics).start()
     place = ["--log", log, "--listen", "127.0.0.1:0"]
     server = Running(tmp_path, "serve", *place, *files, name="serve")
     reader = Reader()
