@@ -19,7 +19,7 @@ PACKAGES := events evsched projections replays
 CODE := $(PACKAGES) tests $(wildcard benchmarks scripts)
 
 help: ## List the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv from the lock file (done by the other targets when needed)
 
@@ -38,9 +38,9 @@ demo: $(READY) ## Tell the story on the embedded log, in under a minute
 # of them always run; any of them fails the target.
 test: $(READY) ## Run all tests, with a real Apache Kafka (ARGS="-k name" for some)
 	@failed=0; \
-	$(PYTEST) -n $(WORKERS) -m "not serial and not browser and not fuzz and not brokers" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
+	$(PYTEST) -n $(WORKERS) -m "not serial and not browser and not fuzz and not brokers and not kubernetes" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
 	$(PYTEST) -n $(WORKERS) -m "browser" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
-	$(PYTEST) -p no:xdist -m "serial and not fuzz and not brokers" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
+	$(PYTEST) -p no:xdist -m "serial and not fuzz and not brokers and not kubernetes" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
 	exit $$failed
 
 lint: $(READY) ## Check style, layout and the banned names of the pure rooms (ruff)
@@ -110,8 +110,8 @@ $(LOCKER):
 	build/locker/bin/pip install -q --disable-pip-version-check 'uv>=0.6'
 
 lock: $(LOCKER) ## Pin all dependencies with hashes: requirements.lock and requirements-dev.lock
-	$(COMPILE) --extra web pyproject.toml -o requirements.lock
-	$(COMPILE) --extra web --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	$(COMPILE) --extra web --extra kubernetes pyproject.toml -o requirements.lock
+	$(COMPILE) --extra web --extra kubernetes --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 vendor: $(READY) ## Fetch the JavaScript of the page anew from npm, with hashes and licences
 	$(BIN)/python -m scripts.vendor

@@ -48,6 +48,7 @@ COMMANDS = {
         "evsched.cli.emulate:emulate",
         "Behave like a cluster: evict, end and re-create what runs.",
     ),
+    "agent": ("evsched.cli.agent:app", "Connect the log to a real cluster."),
     "status": ("evsched.cli.status:status", "Show what the scheduler knows now."),
     "explain": ("evsched.cli.explain:explain", "Why something waits, had to go, or was spared."),
     "whatif": ("evsched.cli.whatif:whatif", "What another configuration would have changed."),

@@ -47,6 +47,7 @@ async def run(  # noqa: PLR0913 - the options of a command
     ready_file: Path | None = None,
     log_format: Literal["console", "json"] = "console",
     verbose: Annotated[bool, Parameter(negative=())] = False,
+    observe: Annotated[bool, Parameter(negative=())] = False,
     address: str = "",
     listen: str | None = None,
     access: Path | None = None,
@@ -82,6 +83,9 @@ async def run(  # noqa: PLR0913 - the options of a command
         log_format: How this process tells what it does, on the standard error: for people or for
             machines.
         verbose: Tell of every step.
+        observe: Take what is proposed and decide nothing, while another scheduler runs the cluster
+            and `evsched agent kubernetes --mode record` says what it does. Every process on the log
+            must be started so, as whoever leads decides otherwise.
         address: Where this process can be reached; `evsched status` shows it.
         listen: Serve the API and the web page there, too, as `evsched serve` does, in a process of
             its own beside this one.
@@ -109,6 +113,7 @@ async def run(  # noqa: PLR0913 - the options of a command
         checkpoint_every=checkpoint_every,
         address=address,
         rules=NEWEST,
+        observes=observe,
     )
     folder = snapshots if snapshots is not None else data_directory() / "snapshots"
     try:

@@ -67,6 +67,8 @@ class Pace(Struct, frozen=True, kw_only=True):
         address: Where this process can be reached, for people; may be empty.
         rules: Those that a log begins with when this process is its first leader; a log that has
             begun keeps its own.
+        observes: Take what is proposed and decide nothing, while another scheduler runs the
+            cluster; no timer fires either.
     """
 
     beat: float = 0.5
@@ -78,6 +80,7 @@ class Pace(Struct, frozen=True, kw_only=True):
     checkpoint_every: int = 100_000
     address: str = ""
     rules: int = FIRST
+    observes: bool = False
 
 
 async def _say_nothing(failure: Contained) -> None:
@@ -121,7 +124,7 @@ class LeaderTerm:
         self._time = RecordTime(clock, leadership.head.time)
         self._batch = pace.batch
         self._backlog_end = 0
-        self._fresh = True
+        self._fresh = not pace.observes
         self._ahead = False
         self._confirmed = clock.elapsed()
         self._kept_at = -pace.lease
@@ -167,7 +170,7 @@ class LeaderTerm:
                 raise
             engine = self._warm.engine
             engine.state = await asyncio.to_thread(self._savepoint.restored)
-            self.torn, self._fresh = False, True
+            self.torn, self._fresh = False, not self._pace.observes
             await self.contained(failure)
             return False
 
@@ -178,7 +181,7 @@ class LeaderTerm:
         head = self._leadership.head
         catching_up = head.inbox_next < self._backlog_end
         alone = self._containment.alone
-        if alone and not self._containment.clear:
+        if alone and not self._containment.clear and not self._pace.observes:
             now = self._leadership.stamp(self._time.now())
             await self._step(now, (), head.inbox_next, decide=True)
             self._containment.clear = True
@@ -193,13 +196,14 @@ class LeaderTerm:
         proposals = await judged((*self._beginning(), *proposals), self.others)
         now = self._leadership.stamp(self._time.now())
         hold = self._containment.hold and bool(proposals)
-        decide = (inbox_next >= self._backlog_end or alone) and not hold
-        due = self._warm.engine.next_due()
+        caught_up = inbox_next >= self._backlog_end
+        decide = (caught_up or alone) and not hold and not self._pace.observes
+        due = self._next_due()
         if not proposals and not self._fresh and (due is None or due > now):
             await self._look_around()
-            self._ahead = self._warm.engine.look_ahead()
+            self._ahead = not self._pace.observes and self._warm.engine.look_ahead()
             return True
-        self._fresh = (self._fresh or hold) and not decide
+        self._fresh = (self._fresh or hold) and not decide and not self._pace.observes
         await self._step(now, proposals, inbox_next, decide=decide)
         return False
 
@@ -312,9 +316,13 @@ class LeaderTerm:
         """Return how long to wait for proposals, seconds."""
         if self._fresh or self._ahead:
             return 0.0
-        due = self._warm.engine.next_due()
+        due = self._next_due()
         idle = self._pace.idle
         return idle if due is None else min(idle, max(0.0, (due - self._time.now()) / 1000))
+
+    def _next_due(self) -> int | None:
+        """Return when there is something to decide; None: there is not, unless something is proposed."""
+        return None if self._pace.observes else self._warm.engine.next_due()
 
     async def _look_around(self) -> None:
         """Make sure, now and then, that the term of a leader that writes nothing is still in force."""

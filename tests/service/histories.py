@@ -12,6 +12,7 @@ from events.vocabulary import (
     AllocationReleased,
     AskSubmitted,
     AskWithdrawn,
+    BindingObserved,
     InputRejected,
     LeaderStarted,
     QuotaPreemptionCancelled,
@@ -116,6 +117,10 @@ def _each_task_runs_once(history: History) -> None:
             waiting.add(event.ask)
         elif isinstance(event, AllocationBound):
             waiting.remove(event.ask)
+            running.add(event.ask)
+        elif isinstance(event, BindingObserved):
+            # What runs already may be observed as often as the cluster says it.
+            waiting.discard(event.ask)
             running.add(event.ask)
         elif isinstance(event, AskWithdrawn):
             waiting.discard(event.ask)

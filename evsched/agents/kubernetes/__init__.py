@@ -1,0 +1,1 @@
+"""A real cluster: what happens there goes into the inbox, object by object, and nothing there is changed."""

@@ -1,0 +1,381 @@
+"""Works out what to propose so that the log says what the cluster is; without any I/O.
+
+The recorder is told what the log says and what the cluster shows, in whatever order both arrive,
+and answers with the inputs that lead from the one to the other. It compares states and follows no
+sequence of changes. So a change that comes twice, an object that is listed again and a start from
+nothing but the log are all the same to it.
+
+What cannot be said yet is kept: a pod whose node the log does not know waits for the node, and what
+was refused is worked out anew when the log has changed its mind about it, once. An id names kind,
+version, uid and what is said, so that the same proposal sent twice is recognised as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from events.configuration import Configuration, PlacementRuleSpec, QueueSpec, YunikornSpec
+from events.vocabulary import (
+    AllocationReleased,
+    AllocationRestored,
+    AnyEvent,
+    AnyInput,
+    AskSubmitted,
+    AskWithdrawn,
+    BindingObserved,
+    ConfigurationApplied,
+    EvictionObserved,
+    InputRejected,
+    ObservationGap,
+)
+from evsched.agents.kubernetes import nodes
+from evsched.agents.kubernetes.nodes import SeenNode
+from evsched.agents.kubernetes.objects import NODES, PODS
+from evsched.agents.kubernetes.pods import SeenPod
+from evsched.agents.kubernetes.view import (
+    NODE,
+    SOURCE,
+    TASK,
+    Entity,
+    LoggedCluster,
+    TaskFacts,
+    amounts_of,
+    wish_of,
+)
+
+DEFAULT_CONFIGURATION = YunikornSpec(
+    root=QueueSpec(name="root", parent=True),
+    placement_rules=(
+        PlacementRuleSpec(name="provided", create=True),
+        PlacementRuleSpec(name="tag", create=True, value="namespace"),
+    ),
+)
+"""What a log begins with where the cluster has no queues: one for each namespace, none of them limited."""
+
+_DELETED = "deleted"
+"""Why a task ended whose last state was not seen."""
+
+_KINDS = {NODES.name: NODE, PODS.name: TASK}
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """All objects of a kind, as they were at one version.
+
+    Attributes:
+        before: The version up to which the watch had told everything; empty: there was none.
+        reason: Why they were listed (again).
+    """
+
+    kind: str
+    version: str
+    objects: tuple[SeenNode | SeenPod, ...]
+    before: str = ""
+    reason: str = ""
+
+
+class Recorder:
+    """What is to be proposed.
+
+    Attributes:
+        view: What the log says.
+        stuck: What the log refuses to take, with its reason, by name.
+        doubtful: Why the pods have to be listed again; empty: they need not be. Whoever lists them
+            empties it.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing of the log or the cluster."""
+        self.view = LoggedCluster()
+        self.stuck: dict[Entity, str] = {}
+        self.doubtful = ""
+        self._lost_nodes: set[str] = set()
+        self._kept: dict[Entity, SeenNode | SeenPod] = {}
+        self._homeless: dict[str, set[str]] = {}
+        self._refusals: dict[Entity, int] = {}
+
+    # ---------------------------------------------------------------------------- what the log says
+
+    def take(self, event: AnyEvent) -> list[AnyInput]:
+        """Take one event of the log; return what it makes necessary."""
+        self.view.take(event)
+        if event.cause == 0:
+            self._settle(event)
+        match event:
+            case InputRejected(input=refused) if event.source == SOURCE and refused is not None:
+                return self._refused(event, refused)
+            case ConfigurationApplied() if self.stuck:
+                # A queue that was missing may be there now.
+                again, self.stuck = tuple(self.stuck), {}
+                for subject in again:
+                    self._refusals[subject] = event.seq
+                return [step for subject in again for step in self._again(subject)]
+            case _:
+                return []
+
+    def _settle(self, event: AnyEvent) -> None:
+        """Forget an object of which the log says all that was proposed."""
+        subject = None if isinstance(event, InputRejected) else _about(event)
+        if subject is None or self.view.awaits(*subject):
+            return
+        self._refusals.pop(subject, None)
+        seen = self._kept.get(subject)
+        if seen is not None and not self._is_homeless(seen):
+            del self._kept[subject]
+
+    def _refused(self, event: InputRejected, refused: AnyInput) -> list[AnyInput]:
+        """Work out anew what was refused: the log was not what it seemed when it was proposed.
+
+        What is refused a second time, although the log's word on it has been read, is stuck until the
+        object or the configuration changes.
+        """
+        subject = _about(refused)
+        if subject is None or self.view.awaits(*subject) or subject not in self._kept:
+            return []
+        if subject in self._refusals:
+            self.stuck[subject] = event.reason
+            return []
+        self._refusals[subject] = event.seq
+        return self._again(subject)
+
+    def _again(self, subject: Entity) -> list[AnyInput]:
+        seen = self._kept.get(subject)
+        return [] if seen is None else list(self._lead_to(subject, seen))
+
+    # ----------------------------------------------------------------------- what the cluster shows
+
+    def begin(self) -> list[AnyInput]:
+        """Return what has to stand before everything else: a configuration, where the log has none."""
+        if self.view.configuration is not None:
+            return []
+        return [self.configured(DEFAULT_CONFIGURATION, "", "default")]
+
+    def configured(self, found: Configuration, document: str, mark: str) -> ConfigurationApplied:
+        """Return a configuration that the cluster holds, as a proposal.
+
+        Args:
+            found: As it was read.
+            document: Its text.
+            mark: Of the object that held it: kind, version and uid.
+        """
+        proposal = f"{SOURCE}:{mark}:configuration"
+        return ConfigurationApplied(configuration=found, document=document, proposal=proposal)
+
+    def listed(self, listing: Listing) -> list[AnyInput]:
+        """Return what leads from the log to a whole list, and the gap before it where something was not watched."""
+        kind = _KINDS[listing.kind]
+        subjects = {Entity(kind, _name(seen)): seen for seen in listing.objects}
+        known = {Entity(kind, name) for name in self.view.names(kind)}
+        steps: list[AnyInput] = []
+        differing = 0
+        for subject, seen in subjects.items():
+            found = self.saw(seen)
+            steps += found
+            differing += bool(found) and subject in known
+        vanished = 0
+        for subject in sorted((known | set(self._kept)) - set(subjects)):
+            if subject.kind == kind:
+                found = list(self._gone(subject, listing.version))
+                steps += found
+                vanished += bool(found)
+        before = listing.before or str(self.view.versions.get(listing.kind, ""))
+        if before in {"", listing.version}:
+            return steps
+        appeared = len(set(subjects) - known)
+        gap = ObservationGap(
+            kind=listing.kind,
+            before=before,
+            after=listing.version,
+            listed=len(subjects),
+            appeared=appeared,
+            changed=differing,
+            vanished=vanished,
+            reason=listing.reason,
+            proposal=f"{SOURCE}:{listing.kind}:{listing.version}:{before}:gap",
+        )
+        return [gap, *steps]
+
+    def saw(self, seen: SeenNode | SeenPod) -> list[AnyInput]:
+        """Return what leads from the log to an object as it was seen."""
+        subject = Entity(NODE if isinstance(seen, SeenNode) else TASK, _name(seen))
+        self.stuck.pop(subject, None)
+        self._refusals.pop(subject, None)
+        steps = list(self._lead_to(subject, seen))
+        if isinstance(seen, SeenNode):
+            self._came_or_went(seen.name, there=seen.facts is not None)
+            if seen.facts is not None:
+                steps += self._housed(seen.name)
+        return steps
+
+    def _came_or_went(self, node: str, *, there: bool) -> None:
+        """Note a node that is gone. When it comes back, pods may still be bound to it that the log has ended with it."""
+        if not there:
+            self._lost_nodes.add(node)
+        elif node in self._lost_nodes:
+            self._lost_nodes.discard(node)
+            self.doubtful = f"node {node} came back"
+
+    # ------------------------------------------------------------------------------ the differences
+
+    def _lead_to(self, subject: Entity, seen: SeenNode | SeenPod) -> Iterator[AnyInput]:
+        """Yield, as proposals, what leads from what is known to what was seen; it counts as sent."""
+        made = (
+            nodes.steps(seen.name, self.view.node(seen.name), seen.facts)
+            if isinstance(seen, SeenNode)
+            else self._pod(seen)
+        )
+        mark = f"{SOURCE}:{_kind_name(subject)}:{seen.version}:{seen.uid}"
+        yield from self._sent(made, mark, self._refusals.get(subject, 0))
+        # Only what is under way or has no node yet is kept; everything else the log says.
+        if self.view.awaits(*subject) or self._is_homeless(seen):
+            self._kept[subject] = seen
+        else:
+            self._kept.pop(subject, None)
+
+    def _gone(self, subject: Entity, version: str) -> Iterator[AnyInput]:
+        """Yield what leads from what is known to nothing, for what a list no longer holds."""
+        self._kept.pop(subject, None)
+        self.stuck.pop(subject, None)
+        if subject.kind == NODE:
+            self._came_or_went(subject.name, there=False)
+            made: Iterable[AnyInput] = nodes.steps(subject.name, self.view.node(subject.name), None)
+            # The log does not keep the uid of a node, and a name may be too long for an id.
+            uid = blake2b(subject.name.encode(), digest_size=8).hexdigest()
+        else:
+            known = self.view.task(subject.name)
+            if known is None or not known.ours:
+                return
+            made, uid = (_end(subject.name, known, _DELETED),), known.uid
+        yield from self._sent(made, f"{SOURCE}:{_kind_name(subject)}:{version}:{uid}", 0)
+
+    def _sent(self, made: Iterable[AnyInput], mark: str, refusal: int) -> Iterator[AnyInput]:
+        """Yield inputs with their ids, and expect each before the next is worked out."""
+        again = f":{refusal}" if refusal else ""
+        for number, step in enumerate(made):
+            proposed = replace(step, proposal=f"{mark}:{type(step).__name__}{number or ''}{again}")
+            self.view.expect(proposed)
+            yield proposed
+
+    def _pod(self, seen: SeenPod) -> Iterator[AnyInput]:
+        """Yield what leads from what is known of a task to its pod as it was seen.
+
+        A generator, so that each question to the view meets the inputs before it.
+        """
+        known = self.view.task(seen.task)
+        if known is not None and not known.ours:
+            return
+        if known is not None and (known.uid != seen.uid or seen.stage == "over"):
+            reason = seen.ended if known.uid == seen.uid else _DELETED
+            yield _end(seen.task, known, reason)
+            known = None
+        if seen.stage == "over" or (seen.stage == "gated" and known is None):
+            return
+        if known is not None and _differs(known, seen):
+            # The log has no word for a task that changes: it ends, and goes on as it is now.
+            yield _end(seen.task, known, "changed")
+            known = None
+        if seen.stage == "bound":
+            yield from self._bound(seen, known)
+        elif known is None:
+            yield from self._application(seen)
+            yield seen.ask
+
+    def _bound(self, seen: SeenPod, known: TaskFacts | None) -> Iterator[AnyInput]:
+        if self.view.node(seen.node) is None:
+            self._homeless.setdefault(seen.node, set()).add(seen.task)
+            return
+        if known is not None and known.runs and known.node != seen.node:
+            # Whoever leads has bound it elsewhere; the cluster is what is recorded.
+            yield _end(seen.task, known, "bound elsewhere")
+            known = None
+        if known is None:
+            yield from self._application(seen)
+            yield _restored(seen)
+        elif not known.runs:
+            yield BindingObserved(
+                ask=seen.task, node=seen.node, scheduler=seen.scheduler, at=seen.bound_at
+            )
+        leaving = seen.leaving
+        if leaving is not None and not (known is not None and known.leaving):
+            yield EvictionObserved(
+                allocation=seen.task,
+                reason=leaving.reason,
+                message=leaving.message,
+                scheduler=seen.scheduler if leaving.reason == "PreemptionByScheduler" else "",
+                at=leaving.at,
+            )
+
+    def _application(self, seen: SeenPod) -> Iterator[AnyInput]:
+        if not self.view.knows_application(seen.application.application):
+            yield seen.application
+
+    def _is_homeless(self, seen: SeenNode | SeenPod) -> bool:
+        return (
+            isinstance(seen, SeenPod)
+            and seen.stage == "bound"
+            and self.view.node(seen.node) is None
+        )
+
+    def _housed(self, node: str) -> list[AnyInput]:
+        """Return what can be said of the pods that waited for this node to be known."""
+        waiting = sorted(self._homeless.pop(node, ()))
+        return [step for task in waiting for step in self._again(Entity(TASK, task))]
+
+
+def _name(seen: SeenNode | SeenPod) -> str:
+    return seen.name if isinstance(seen, SeenNode) else seen.task
+
+
+def _kind_name(subject: Entity) -> str:
+    return NODES.name if subject.kind == NODE else PODS.name
+
+
+def _about(proposed: AnyEvent) -> Entity | None:
+    """Return what a proposal of ours was about: a node or a task; None: something else."""
+    node, task = getattr(proposed, "node", None), getattr(proposed, "ask", "")
+    task = task or getattr(proposed, "allocation", "")
+    if task:
+        return Entity(TASK, task)
+    return Entity(NODE, node) if node else None
+
+
+def _differs(known: TaskFacts, seen: SeenPod) -> bool:
+    """Tell whether a pod is another than the log says.
+
+    While it waits, in all that it asks for. Once it is bound only its amounts count: programs write
+    labels on their own pods as they run, and where those run is decided.
+    """
+    if seen.stage == "bound" or known.runs:
+        return known.amounts != amounts_of(seen.ask)
+    return known.wish != wish_of(seen.ask)
+
+
+def _end(task: str, known: TaskFacts, reason: str) -> AnyInput:
+    """Return the end of a task: a release when it runs, a withdrawal when it waits."""
+    if known.runs:
+        return AllocationReleased(allocation=task, reason=reason)
+    return AskWithdrawn(ask=task)
+
+
+def _restored(seen: SeenPod) -> AllocationRestored:
+    """Return the allocation of a pod that runs and was never seen waiting."""
+    ask: AskSubmitted = seen.ask
+    return AllocationRestored(
+        allocation=ask.ask,
+        application=ask.application,
+        queue=ask.queue,
+        user=ask.user,
+        groups=ask.groups,
+        node=seen.node,
+        resources=ask.resources,
+        priority=ask.priority,
+        allow_preemption=ask.allow_preemption,
+        required_node=ask.required_node,
+        created=ask.created,
+        admitted=seen.bound_at,
+        uid=ask.uid,
+        pod=ask.pod,
+    )

@@ -1,0 +1,108 @@
+"""`evsched agent`: what connects the log to a real cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+import yaml
+from cyclopts import App, Parameter
+
+from events.configuration import Configuration
+from events.errors import StreamError
+from evsched.agents.kubernetes.masking import Masking, MaskingRules
+from evsched.cli.answers import CommandError, say
+from evsched.cli.logs import HERE, Where, as_command_error, streams_of
+from evsched.config import load_texts
+from evsched.service.logs import configure
+
+if TYPE_CHECKING:
+    from evsched.agents.kubernetes.yunikorn import Queues
+
+app = App(name="agent", help="Connect the log to a real cluster.")
+
+
+@app.command
+async def kubernetes(  # noqa: PLR0913 - the options of a command
+    *,
+    where: Where = HERE,
+    mode: Annotated[Literal["record"], Parameter(negative=())],
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    yunikorn: str | None = None,
+    mask: Path | None = None,
+    log_format: Literal["console", "json"] = "console",
+) -> None:
+    """Write what happens in a Kubernetes cluster into the inbox, until Ctrl-C; nothing in it is changed.
+
+    Whoever schedules there goes on doing so. Nodes and pods are listed and watched; what differs
+    from the log is proposed, so it can be stopped and started at any time. Where a watch lost its
+    place, an ObservationGap says so. The log is led by `evsched run --observe`, which decides
+    nothing. It needs the extra evsched[kubernetes], and the right to get, list and watch.
+
+    **Examples**
+
+    `evsched agent kubernetes --mode record`
+
+    `evsched agent kubernetes --mode record --yunikorn yunikorn --mask names.yaml`
+
+    Args:
+        where: Which log.
+        mode: record: the cluster is watched.
+        kubeconfig: How to reach the cluster; by default the service account of the pod that this
+            runs in, else the file that KUBECONFIG names, else ~/.kube/config.
+        context: Of that file; its current one by default.
+        yunikorn: The namespace of YuniKorn, whose ConfigMap has the queues. Without it a log that
+            has no configuration gets one queue for each namespace.
+        mask: YAML file that says which namespaces, users and labels are not to be in the log
+            (docs/kubernetes.md).
+        log_format: How this process tells what it does, on the standard error: for people or for
+            machines.
+    """
+    try:
+        from evsched.agents.kubernetes.connection import ConfigError, connected  # noqa: PLC0415
+    except ImportError as error:
+        raise CommandError(
+            f"agent kubernetes: {error.name} is not installed, expected the extra evsched[kubernetes]"
+        ) from error
+    from evsched.agents.kubernetes.reading import Reading  # noqa: PLC0415 - quick commands start quickly
+    from evsched.agents.kubernetes.recording import ClusterRecording  # noqa: PLC0415
+
+    masking = _masking(mask)
+    configure(log_format)
+    del mode
+    try:
+        async with (
+            connected(kubeconfig, context) as cluster,
+            streams_of(where, create=True) as streams,
+        ):
+            say(f"recording into {streams.inbox.name}")
+            await ClusterRecording(
+                streams, cluster, Reading(masking=masking), _queues(yunikorn)
+            ).run()
+    except ConfigError as error:
+        raise CommandError(f"--kubeconfig: {error}") from error
+    except StreamError as error:
+        raise as_command_error(error) from error
+
+
+def _queues(namespace: str | None) -> Queues | None:
+    from evsched.agents.kubernetes.yunikorn import queues_in  # noqa: PLC0415
+
+    return None if namespace is None else queues_in(namespace, _configuration)
+
+
+def _configuration(text: str) -> Configuration:
+    """Return the first partition of a queues.yaml, as the agent cannot read one itself."""
+    return load_texts([("queues.yaml", text)]).configurations[0]
+
+
+def _masking(path: Path | None) -> Masking:
+    if path is None:
+        return Masking()
+    try:
+        return Masking(msgspec.convert(yaml.safe_load(path.read_text()), MaskingRules))
+    except (OSError, yaml.YAMLError, ValueError) as error:
+        message = getattr(error, "strerror", None) or error
+        raise CommandError(f"--mask {path}: {message}") from error
