@@ -351,6 +351,12 @@ class Engine:
                 break
         step.due = None
 
+    def near_checkpoint(self, events: int) -> bool:
+        """Tell whether a step of so many events would write a digest of the state."""
+        state = self.state
+        written = state.seq - state.last_checkpoint
+        return bool(state.checkpoint_every) and written + events >= state.checkpoint_every
+
     def _checkpoint(self, step: Step) -> None:
         """Write a digest of the state when so many events were written since the last one.
 

@@ -19,6 +19,7 @@ other.
 from __future__ import annotations
 
 import hashlib
+import struct
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -30,6 +31,8 @@ from evsched.core.timers import Timer
 from evsched.core.workloads import Allocation, Ask, Preemption, Suspension
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from evsched.core.queues import Application
     from evsched.core.resources import ResourceTypes
     from evsched.core.timers import Timers
@@ -239,6 +242,52 @@ def orders(state: Truth) -> dict[str, list[str]]:
     }
 
 
+PIECE = 1_000
+"""Items of a list that are encoded at a time: within a millisecond, after which other threads may work."""
+
+
+def pieces(found: msgspec.Struct, encoder: msgspec.msgpack.Encoder) -> Iterator[bytes]:
+    """Yield the bytes of a record piece by piece; together they are those that the encoder makes of it.
+
+    The encoder would hold the interpreter for all of a large state, up to a tenth of a second. The
+    event loop, with the heartbeats and the other cluster partitions, would stand still meanwhile.
+
+    Args:
+        found: A `StateRecord`, or a struct that holds one. Long lists in it are cut.
+        encoder: Of MessagePack.
+    """
+    names = zip(found.__struct_fields__, found.__struct_encode_fields__, strict=True)
+    fields = [(name, getattr(found, field)) for field, name in names]
+    fields = [(name, value) for name, value in fields if value is not msgspec.UNSET]
+    yield _begin(len(fields), 0x80, b"\xde")
+    for name, value in fields:
+        yield encoder.encode(name)
+        if isinstance(value, StateRecord):
+            yield from pieces(value, encoder)
+        elif isinstance(value, list) and len(value) > PIECE:
+            yield _begin(len(value), 0x90, b"\xdc")
+            for at in range(0, len(value), PIECE):
+                part = value[at : at + PIECE]
+                yield encoder.encode(part)[len(_begin(len(part), 0x90, b"\xdc")) :]
+        else:
+            yield encoder.encode(value)
+
+
+def _begin(count: int, short: int, long: bytes) -> bytes:
+    """Return how MessagePack begins a mapping or a list of so many items.
+
+    Args:
+        count: Items.
+        short: The byte for up to 15 of them, which are added to it.
+        long: The byte for a count of two bytes; the next one is for four.
+    """
+    if count < 1 << 4:
+        return bytes((short + count,))
+    if count < 1 << 16:
+        return long + struct.pack(">H", count)
+    return bytes((long[0] + 1,)) + struct.pack(">I", count)
+
+
 def digest(state: Truth, version: int) -> str:
     """Return SHA-256 over the record of a state, in hexadecimal.
 
@@ -252,4 +301,7 @@ def digest(state: Truth, version: int) -> str:
     assert version in RECORDS
     found = record(state)
     covered = found if version == 1 else OrderedRecord(state=found, orders=orders(state))
-    return hashlib.sha256(_encoder.encode(covered)).hexdigest()
+    sha = hashlib.sha256()
+    for piece in pieces(covered, _encoder):
+        sha.update(piece)
+    return sha.hexdigest()

@@ -13,7 +13,7 @@ import msgspec
 
 from evsched.core import tallies, trees
 from evsched.core.queues import Application, Queue
-from evsched.core.record import NodeRecord, StateRecord, record
+from evsched.core.record import NodeRecord, StateRecord, pieces, record
 from evsched.core.rules import FIRST
 from evsched.core.state import State
 from evsched.core.timers import PAUSE, Timers
@@ -52,7 +52,7 @@ def encode(state: State) -> bytes:
     may look at what was reserved first, and a restored engine has to see the same.
     """
     added = [path for path, queue in state.queues.items() if queue.dynamic or queue.draining]
-    return _encoder.encode(Kept(state=record(state), added=added))
+    return b"".join(pieces(Kept(state=record(state), added=added), _encoder))
 
 
 def decode(data: bytes, time: int, *, counted: bool = True) -> State:

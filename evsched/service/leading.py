@@ -41,10 +41,13 @@ from evsched.service.environment import Clock, RecordTime
 from evsched.service.process_identity import own_name
 from evsched.service.rebuilding import Replica, Snapshots
 from evsched.service.savepoint import Savepoint
+from evsched.service.threads import is_large
 
 LONG_STEP_S = 0.1
 """A step that takes longer is a reason to take fewer proposals at a time: while it is decided nobody gets an answer."""
 FEWEST = 16
+NEAR = 1_000
+"""Events before a checkpoint from which on a step may reach it; the digest of a large state makes any step long."""
 FEW = 100
 """A step with so few asks and proposals is short. A thread would cost it up to 5 ms of waiting for the interpreter."""
 
@@ -145,7 +148,7 @@ class LeaderTerm:
                 idle = await self.turn()
                 overdue = snapshots.overdue(self._warm.engine)
                 if overdue > 1 or (overdue and idle):
-                    snapshots.save(self._warm)
+                    await snapshots.save(self._warm)
                 if beats.done():
                     await beats
             # Not cancelled: a write that is cut off costs the connection that the last heartbeat
@@ -308,7 +311,8 @@ class LeaderTerm:
         """Take the step: here when it is short, else by a thread, and wait for that."""
         engine = self._warm.engine
         work = partial(engine.step, now, proposals, decide=decide)
-        if len(engine.state.asks) + len(proposals) <= FEW:
+        short = len(engine.state.asks) + len(proposals) <= FEW
+        if short and not (engine.near_checkpoint(NEAR) and is_large(engine.state)):
             return work()
         return await asyncio.to_thread(work)
 

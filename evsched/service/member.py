@@ -309,7 +309,7 @@ class Member:
         try:
             while not self._stopping.is_set() and not await self._should_lead(warm):
                 if self._snapshots.overdue(warm.engine):
-                    self._snapshots.save(warm)
+                    await self._snapshots.save(warm)
                 await self._pause(self._pace.beat / 2)
                 if follower.done():
                     await follower
@@ -402,4 +402,4 @@ class Member:
             if term.steps:
                 self._faults = 0
         self._log.info("resigned", term=leadership.term, frame=leadership.head.frame)
-        self._snapshots.save(warm)
+        await self._snapshots.save(warm)

@@ -16,6 +16,7 @@ import gc
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -26,11 +27,13 @@ from events.frame import UNREADABLE, decode_frame
 from events.streams.private_files import plain_name
 from events.streams.protocols import EventLog, Record
 from events.streams.reading import resume
+from events.vocabulary import CheckpointRecorded
 from evsched.core import snapshot
 from evsched.core.engine import Engine
 from evsched.core.recorded import apply_recorded
 from evsched.core.tallies import uncounted
 from evsched.service.ending import ended
+from evsched.service.threads import by_thread, is_large
 from evsched.snapshots.disk import Disk
 from evsched.snapshots.store import Header, SnapshotStore
 from evsched.snapshots.subjects import SubjectIndex
@@ -61,6 +64,7 @@ class Replica:
         self.engine = engine or Engine()
         self.reader = reader or ChainReader()
         self.began = self.engine.state.seq
+        self._still = asyncio.Lock()
 
     def apply(self, step: RecordedStep) -> None:
         """Apply a step that the reader has accepted.
@@ -93,14 +97,31 @@ class Replica:
         begun = time.monotonic()
         async with aclosing(records) as batches:
             async for batch in batches:
-                for position, data in batch:
-                    step = self.reader.accept(data, position)
-                    if step is not None:
-                        self.apply(step)
-                    del step  # its memory serves the next one
-                    if time.monotonic() - begun > SLICE_S:
-                        await asyncio.sleep(0)
-                        begun = time.monotonic()
+                async with self._still:
+                    for position, data in batch:
+                        step = self.reader.accept(data, position)
+                        if step is not None:
+                            await self._apply(step)
+                        del step  # its memory serves the next one
+                        if time.monotonic() - begun > SLICE_S:
+                            await asyncio.sleep(0)
+                            begun = time.monotonic()
+
+    async def _apply(self, step: RecordedStep) -> None:
+        """Apply a step, by a thread where a digest of a large state is compared; a checkpoint is the last event of its step."""
+        ends = type(step.events[-1]) if step.events else None
+        if ends is CheckpointRecorded and is_large(self.engine.state):
+            await by_thread(partial(self.apply, step))
+        else:
+            self.apply(step)
+
+    async def encoded(self) -> tuple[Head, bytes]:
+        """Return the bytes of the state for a snapshot, and the head that it belongs to; nothing is applied meanwhile."""
+        async with self._still:
+            state = self.engine.state
+            work = partial(snapshot.encode, state)
+            data = await by_thread(work) if is_large(state) else work()
+            return self.reader.head, data
 
 
 class Snapshots:
@@ -151,10 +172,13 @@ class Snapshots:
         """Return how many times over a snapshot is due; 0: not yet."""
         return (engine.state.seq - self._last) // self._every if self.folder is not None else 0
 
-    def save(self, warm: Replica) -> None:
-        """Write a snapshot of a state that is at the end of a complete step. Encoding is done at once, writing by a thread."""
-        head = warm.reader.head
-        store = self._store(head.log_id)
+    async def save(self, warm: Replica) -> None:
+        """Write a snapshot of a state that is at the end of a complete step.
+
+        Returns when the state was encoded, until when nothing may change it; a thread writes the
+        file.
+        """
+        store = self._store(warm.reader.head.log_id)
         if (
             store is None
             or warm.engine.state.seq == self._last
@@ -162,7 +186,7 @@ class Snapshots:
         ):
             return
         self._last = warm.engine.state.seq
-        data = snapshot.encode(warm.engine.state)
+        head, data = await warm.encoded()
         self._writing = asyncio.create_task(asyncio.to_thread(_write, store, head, data))
         if self._log is not None and (self._indexing is None or self._indexing.done()):
             self._indexing = asyncio.create_task(_index(store.folder, self._log))

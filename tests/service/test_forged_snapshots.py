@@ -46,7 +46,8 @@ async def followed(streams, folder):
     task = asyncio.create_task(member.run())
 
     def at_the_end():
-        warm = member._warm
+        # While it starts, it may have read the last frame and be about to find its state wrong.
+        warm = member._warm if member.role == "standby" else None
         return warm is not None and warm.reader.head.position == len(streams.log.store.log) - 1
 
     async with asyncio.timeout(20):

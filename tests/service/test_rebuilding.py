@@ -47,7 +47,7 @@ async def save(streams, folder, every=20):
         if step is not None:
             warm.apply(step)
         if snapshots.overdue(warm.engine):
-            snapshots.save(warm)
+            await snapshots.save(warm)
             await snapshots.close()
     return sorted(folder.rglob("*.snapshot"), key=lambda path: int(path.name.partition("-")[0]))
 

@@ -89,7 +89,7 @@ class Restored(TailLost):
         broker = self.broker
         for machine in self.machines:
             if machine.member.engine is not None:
-                machine.member._snapshots.save(machine.member._warm)
+                await machine.member._snapshots.save(machine.member._warm)
         await asyncio.sleep(1)
         for machine in self.machines:
             machine.kill()
