@@ -25,6 +25,7 @@ from events.vocabulary import (
     AnyInput,
     AskSubmitted,
     AskWithdrawn,
+    BindingObserved,
     EvictionRepeated,
     InputRejected,
     PreemptionDecided,
@@ -84,6 +85,7 @@ class Agent:
             AskSubmitted: self._submitted,
             AskWithdrawn: self._withdrawn,
             AllocationBound: self._bound,
+            BindingObserved: self._bound,
             AllocationRestored: self._restored,
             AllocationReleased: self._released,
             PreemptionDecided: self._told,
@@ -130,9 +132,9 @@ class Agent:
         self._tasks.pop(event.ask, None)
 
     def _bound(self, event: AnyEvent, time: int) -> None:
-        assert isinstance(event, AllocationBound)
+        assert isinstance(event, AllocationBound | BindingObserved)
         task = self._tasks.get(event.ask)
-        if task is not None:
+        if task is not None and not task.bound:  # what runs already may be observed again
             task.bound = event.seq
             self._begin(event.ask, task, time)
 

@@ -28,6 +28,7 @@ class Ledger:
             "AskSubmitted": self._submitted,
             "AskWithdrawn": self._withdrawn,
             "AllocationBound": self._bound,
+            "BindingObserved": self._observed,
             "AllocationRestored": self._restored,
             "AllocationReleased": self._released,
             "NodeRegistered": self._joined,
@@ -56,6 +57,16 @@ class Ledger:
             raise Found("tasks", f"event {event['seq']}: ask {event['ask']} does not wait")
 
     def _bound(self, event, time):
+        self._begins(event)
+        if self._rooms:
+            self._must_have_room(event, event.get("node"))
+
+    def _observed(self, event, time):
+        """The cluster bound it by itself, so no room is checked; what runs may be seen again."""
+        if event["ask"] not in self.running:
+            self._begins(event)
+
+    def _begins(self, event):
         name, node = event["ask"], event.get("node")
         if name not in self.waiting:
             raise Found("tasks", f"event {event['seq']}: ask {name} is bound and does not wait")
@@ -64,8 +75,6 @@ class Ledger:
         self.running[name] = (wanted.get("queue", ""), node, amounts)
         if node is not None and node not in self.nodes:
             raise Found("tasks", f"event {event['seq']}: node {node} is not there")
-        if self._rooms:
-            self._must_have_room(event, node)
 
     def _must_have_room(self, event, node):
         used = sum(amounts["vcore"] for _, at, amounts in self.running.values() if at == node)
