@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types arch bench recordings fuzz twins simulate rolling brokers audit release lock vendor pictures clean distclean
+.PHONY: help setup demo test test-kubernetes lint format types arch bench recordings fuzz twins simulate rolling brokers audit release lock vendor pictures clean distclean
 
 # The first interpreter on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -42,6 +42,10 @@ test: $(READY) ## Run all tests, with a real Apache Kafka (ARGS="-k name" for so
 	$(PYTEST) -n $(WORKERS) -m "browser" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
 	$(PYTEST) -p no:xdist -m "serial and not fuzz and not brokers and not kubernetes" $(ARGS) || { s=$$?; test $$s -eq 5 && test -n "$(ARGS)" || failed=1; }; \
 	exit $$failed
+
+# The control plane is built once, in about seven minutes of one CPU, and kept outside the tree (tests/kubernetes/binaries.py).
+test-kubernetes: $(READY) ## Try the agent on a real Kubernetes API server with KWOK (or on EVSCHED_TEST_KUBECONFIG)
+	$(PYTEST) -p no:xdist -m kubernetes tests/kubernetes $(ARGS)
 
 lint: $(READY) ## Check style, layout and the banned names of the pure rooms (ruff)
 	$(BIN)/ruff check $(CODE)

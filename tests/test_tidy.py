@@ -34,7 +34,9 @@ MACHINE_PATH = re.compile(
     r"(?:^|[^A-Za-z0-9_.])/(?:tmp|work|root|farm|home)/[A-Za-z]", re.MULTILINE
 )
 REGISTRY = re.compile(
-    r"\b(?:pypi|pythonhosted|maven\.apache|maven|npmjs|debian|crates|golang)\.(?:org|io)\b"
+    r"\b(?:pypi|pythonhosted|maven\.apache|maven|npmjs|debian|crates)\.(?:org|io)\b"
+    # Names of Go modules begin with a host; that of the registry is followed by no such name.
+    r"|(?<!google\.)\bgolang\.org\b(?!/x/)"
 )
 
 

@@ -150,7 +150,8 @@ class Model:
             self.follow()
             if self.recorder.doubtful:
                 self.recorder.doubtful = ""
-                self.relist("Pod")
+                for kind in KINDS:
+                    self.relist(kind)
 
     def _propose(self, inputs: list[Any]) -> None:
         self._inbox += inputs

@@ -8,6 +8,7 @@ from events.vocabulary import (
     AllocationReleased,
     AllocationRestored,
     AskSubmitted,
+    AskWithdrawn,
     BindingObserved,
     EvictionObserved,
     NodeRegistered,
@@ -142,6 +143,22 @@ def test_a_node_that_vanishes_takes_its_pods_along_and_brings_them_back(model):
     assert model.rejected == []
 
 
+def test_what_a_node_brings_back_is_said_again_under_another_id(model):
+    """The pod has not changed since it was restored first, and yet its second restoring is no repetition of that."""
+    model.create_pod("a")
+    model.bind("a", "n1")
+    model.relist("Pod")
+    model.settle()
+    for _ in range(2):
+        model.delete("Node", "n1")
+        model.settle()
+        model.join("n1", "8")
+        model.settle()
+    assert model.logged() == model.actual()
+    assert said(model, AllocationRestored) == 3 * ["AllocationRestored"]
+    assert model.rejected == []
+
+
 def test_a_pod_whose_node_is_not_known_yet_waits_for_it(model):
     """Kinds are watched side by side, so a binding may come before its node."""
     model.create_pod("a")
@@ -155,6 +172,17 @@ def test_a_pod_whose_node_is_not_known_yet_waits_for_it(model):
     model.settle()
     assert said(model, BindingObserved) == ["BindingObserved"]
     assert model.logged() == model.actual()
+
+
+def test_a_pod_that_was_bound_to_a_node_that_is_gone_waits_no_longer(model):
+    """The binding was never told before its node had gone; the pod is no ask any more, and runs nowhere."""
+    model.create_pod("a")
+    model.settle()
+    model.bind("a", "n1")
+    model.delete("Node", "n1")
+    model.settle()
+    assert model.logged() == model.actual()
+    assert said(model, AskWithdrawn) == ["AskWithdrawn"]
 
 
 def test_only_what_changed_of_a_node_is_proposed(model):
@@ -205,6 +233,17 @@ def test_what_was_sent_before_a_restart_and_read_after_it_does_no_harm(model):
     model.settle()
     assert model.logged() == model.actual()
     assert model.rejected  # the second proposal met the first
+
+
+def test_what_an_earlier_agent_had_proposed_and_the_cluster_no_longer_has_is_ended(model):
+    """Its ask lay in the inbox while the next agent compared a list without the pod with a log without the ask."""
+    model.create_pod("a")
+    model.tell("Pod")
+    model.delete("Pod", "a")
+    model.restart()
+    model.settle()
+    assert said(model, AskSubmitted, AskWithdrawn) == ["AskSubmitted", "AskWithdrawn"]
+    assert model.logged() == model.actual()
 
 
 def test_a_resize_in_place_ends_the_task_and_goes_on_with_the_new_amounts(model):

@@ -18,14 +18,11 @@ from hashlib import blake2b
 from msgspec import Struct
 from msgspec.structs import replace
 
-from events.configuration import Configuration, PlacementRuleSpec, QueueSpec, YunikornSpec
+from events.configuration import Configuration
 from events.vocabulary import (
     AllocationReleased,
-    AllocationRestored,
     AnyEvent,
     AnyInput,
-    AskSubmitted,
-    AskWithdrawn,
     BindingObserved,
     ConfigurationApplied,
     EvictionObserved,
@@ -33,28 +30,18 @@ from events.vocabulary import (
     ObservationGap,
 )
 from evsched.agents.kubernetes import nodes
-from evsched.agents.kubernetes.nodes import SeenNode
-from evsched.agents.kubernetes.objects import NODES, PODS
-from evsched.agents.kubernetes.pods import SeenPod
-from evsched.agents.kubernetes.view import (
+from evsched.agents.kubernetes.logged import (
     NODE,
     SOURCE,
     TASK,
     Entity,
     LoggedCluster,
     TaskFacts,
-    amounts_of,
-    wish_of,
 )
-
-DEFAULT_CONFIGURATION = YunikornSpec(
-    root=QueueSpec(name="root", parent=True),
-    placement_rules=(
-        PlacementRuleSpec(name="provided", create=True),
-        PlacementRuleSpec(name="tag", create=True, value="namespace"),
-    ),
-)
-"""What a log begins with where the cluster has no queues: one for each namespace, none of them limited."""
+from evsched.agents.kubernetes.nodes import SeenNode
+from evsched.agents.kubernetes.objects import NODES, PODS
+from evsched.agents.kubernetes.pods import SeenPod
+from evsched.agents.kubernetes.steps import DEFAULT_CONFIGURATION, differs, end_of, restored
 
 _DELETED = "deleted"
 """Why a task ended whose last state was not seen."""
@@ -83,8 +70,8 @@ class Recorder:
     Attributes:
         view: What the log says.
         stuck: What the log refuses to take, with its reason, by name.
-        doubtful: Why the pods have to be listed again; empty: they need not be. Whoever lists them
-            empties it.
+        doubtful: Why nodes and pods have to be listed again; empty: they need not be. Whoever lists
+            them empties it.
     """
 
     def __init__(self) -> None:
@@ -92,10 +79,15 @@ class Recorder:
         self.view = LoggedCluster()
         self.stuck: dict[Entity, str] = {}
         self.doubtful = ""
+        self._begun = False
+        self._sent_ids: set[str] = set()
         self._lost_nodes: set[str] = set()
+        self._nodes_version = 0
         self._kept: dict[Entity, SeenNode | SeenPod] = {}
         self._homeless: dict[str, set[str]] = {}
-        self._refusals: dict[Entity, int] = {}
+        self._refused_once: set[Entity] = set()
+        self._marks: dict[Entity, int] = {}
+        """The ``seq`` after which something is said again, which sets its id apart from the first time."""
 
     # ---------------------------------------------------------------------------- what the log says
 
@@ -104,15 +96,19 @@ class Recorder:
         self.view.take(event)
         if event.cause == 0:
             self._settle(event)
+            self._recognise(event)
         match event:
             case InputRejected(input=refused) if event.source == SOURCE and refused is not None:
                 return self._refused(event, refused)
             case ConfigurationApplied() if self.stuck:
                 # A queue that was missing may be there now.
                 again, self.stuck = tuple(self.stuck), {}
-                for subject in again:
-                    self._refusals[subject] = event.seq
+                self._marks |= dict.fromkeys(again, event.seq)
                 return [step for subject in again for step in self._again(subject)]
+            case AllocationReleased() if event.cause:
+                # With its node. If that comes back the pod may run there still, as it was.
+                self._marks[Entity(TASK, event.allocation)] = event.seq
+                return []
             case _:
                 return []
 
@@ -121,10 +117,25 @@ class Recorder:
         subject = None if isinstance(event, InputRejected) else _about(event)
         if subject is None or self.view.awaits(*subject):
             return
-        self._refusals.pop(subject, None)
+        self._refused_once.discard(subject)
+        self._marks.pop(subject, None)
         seen = self._kept.get(subject)
         if seen is not None and not self._is_homeless(seen):
             del self._kept[subject]
+
+    def _recognise(self, event: AnyEvent) -> None:
+        """Doubt the last lists when the log takes what this recorder has not sent.
+
+        An earlier one had proposed it, and it lay in the inbox while this one compared the lists with
+        a log without it.
+        """
+        proposal = getattr(event, "proposal", "")
+        if not self._begun or getattr(event, "source", "") != SOURCE or not proposal:
+            return
+        if proposal in self._sent_ids:
+            self._sent_ids.discard(proposal)
+        elif _about(event) is not None and not isinstance(event, InputRejected):
+            self.doubtful = "an earlier agent's proposal was taken late"
 
     def _refused(self, event: InputRejected, refused: AnyInput) -> list[AnyInput]:
         """Work out anew what was refused: the log was not what it seemed when it was proposed.
@@ -135,10 +146,11 @@ class Recorder:
         subject = _about(refused)
         if subject is None or self.view.awaits(*subject) or subject not in self._kept:
             return []
-        if subject in self._refusals:
+        if subject in self._refused_once:
             self.stuck[subject] = event.reason
             return []
-        self._refusals[subject] = event.seq
+        self._refused_once.add(subject)
+        self._marks[subject] = event.seq
         return self._again(subject)
 
     def _again(self, subject: Entity) -> list[AnyInput]:
@@ -147,9 +159,16 @@ class Recorder:
 
     # ----------------------------------------------------------------------- what the cluster shows
 
-    def begin(self) -> list[AnyInput]:
-        """Return what has to stand before everything else: a configuration, where the log has none."""
-        if self.view.configuration is not None:
+    def begin(self, *, has_queues: bool = False) -> list[AnyInput]:
+        """Begin where the log ends; return what has to stand before everything else.
+
+        That is a configuration where the log has none.
+
+        Args:
+            has_queues: The cluster holds a configuration, so none has to be made up.
+        """
+        self._begun = True
+        if has_queues or self.view.configuration is not None:
             return []
         return [self.configured(DEFAULT_CONFIGURATION, "", "default")]
 
@@ -181,6 +200,9 @@ class Recorder:
                 found = list(self._gone(subject, listing.version))
                 steps += found
                 vanished += bool(found)
+        if kind == NODE:
+            self._nodes_version = max(self._nodes_version, _number(listing.version))
+            steps += self._review()
         before = listing.before or str(self.view.versions.get(listing.kind, ""))
         if before in {"", listing.version}:
             return steps
@@ -202,12 +224,12 @@ class Recorder:
         """Return what leads from the log to an object as it was seen."""
         subject = Entity(NODE if isinstance(seen, SeenNode) else TASK, _name(seen))
         self.stuck.pop(subject, None)
-        self._refusals.pop(subject, None)
+        self._refused_once.discard(subject)
         steps = list(self._lead_to(subject, seen))
         if isinstance(seen, SeenNode):
             self._came_or_went(seen.name, there=seen.facts is not None)
-            if seen.facts is not None:
-                steps += self._housed(seen.name)
+            self._nodes_version = max(self._nodes_version, _number(seen.version))
+            steps += self._review()
         return steps
 
     def _came_or_went(self, node: str, *, there: bool) -> None:
@@ -228,7 +250,9 @@ class Recorder:
             else self._pod(seen)
         )
         mark = f"{SOURCE}:{_kind_name(subject)}:{seen.version}:{seen.uid}"
-        yield from self._sent(made, mark, self._refusals.get(subject, 0))
+        yield from self._sent(made, mark, self._marks.get(subject, 0))
+        if isinstance(seen, SeenPod) and seen.stage == "over":
+            self._marks.pop(subject, None)
         # Only what is under way or has no node yet is kept; everything else the log says.
         if self.view.awaits(*subject) or self._is_homeless(seen):
             self._kept[subject] = seen
@@ -239,6 +263,7 @@ class Recorder:
         """Yield what leads from what is known to nothing, for what a list no longer holds."""
         self._kept.pop(subject, None)
         self.stuck.pop(subject, None)
+        self._marks.pop(subject, None)
         if subject.kind == NODE:
             self._came_or_went(subject.name, there=False)
             made: Iterable[AnyInput] = nodes.steps(subject.name, self.view.node(subject.name), None)
@@ -248,15 +273,16 @@ class Recorder:
             known = self.view.task(subject.name)
             if known is None or not known.ours:
                 return
-            made, uid = (_end(subject.name, known, _DELETED),), known.uid
+            made, uid = (end_of(subject.name, known, _DELETED),), known.uid
         yield from self._sent(made, f"{SOURCE}:{_kind_name(subject)}:{version}:{uid}", 0)
 
-    def _sent(self, made: Iterable[AnyInput], mark: str, refusal: int) -> Iterator[AnyInput]:
+    def _sent(self, made: Iterable[AnyInput], mark: str, after: int) -> Iterator[AnyInput]:
         """Yield inputs with their ids, and expect each before the next is worked out."""
-        again = f":{refusal}" if refusal else ""
+        again = f":{after}" if after else ""
         for number, step in enumerate(made):
             proposed = replace(step, proposal=f"{mark}:{type(step).__name__}{number or ''}{again}")
             self.view.expect(proposed)
+            self._sent_ids.add(proposed.proposal)
             yield proposed
 
     def _pod(self, seen: SeenPod) -> Iterator[AnyInput]:
@@ -269,13 +295,13 @@ class Recorder:
             return
         if known is not None and (known.uid != seen.uid or seen.stage == "over"):
             reason = seen.ended if known.uid == seen.uid else _DELETED
-            yield _end(seen.task, known, reason)
+            yield end_of(seen.task, known, reason)
             known = None
         if seen.stage == "over" or (seen.stage == "gated" and known is None):
             return
-        if known is not None and _differs(known, seen):
+        if known is not None and differs(known, seen):
             # The log has no word for a task that changes: it ends, and goes on as it is now.
-            yield _end(seen.task, known, "changed")
+            yield end_of(seen.task, known, "changed")
             known = None
         if seen.stage == "bound":
             yield from self._bound(seen, known)
@@ -286,14 +312,17 @@ class Recorder:
     def _bound(self, seen: SeenPod, known: TaskFacts | None) -> Iterator[AnyInput]:
         if self.view.node(seen.node) is None:
             self._homeless.setdefault(seen.node, set()).add(seen.task)
+            if known is not None and self._is_lost(seen):
+                # It waits no longer, and runs nowhere that the log could name.
+                yield end_of(seen.task, known, _DELETED)
             return
         if known is not None and known.runs and known.node != seen.node:
             # Whoever leads has bound it elsewhere; the cluster is what is recorded.
-            yield _end(seen.task, known, "bound elsewhere")
+            yield end_of(seen.task, known, "bound elsewhere")
             known = None
         if known is None:
             yield from self._application(seen)
-            yield _restored(seen)
+            yield restored(seen)
         elif not known.runs:
             yield BindingObserved(
                 ask=seen.task, node=seen.node, scheduler=seen.scheduler, at=seen.bound_at
@@ -319,10 +348,28 @@ class Recorder:
             and self.view.node(seen.node) is None
         )
 
-    def _housed(self, node: str) -> list[AnyInput]:
-        """Return what can be said of the pods that waited for this node to be known."""
-        waiting = sorted(self._homeless.pop(node, ()))
-        return [step for task in waiting for step in self._again(Entity(TASK, task))]
+    def _is_lost(self, seen: SeenPod) -> bool:
+        """Tell whether the node of a homeless pod is gone, and not one that nothing was heard of yet.
+
+        Versions of pods and nodes count the same changes: what was bound before a version up to
+        which all nodes are known was bound to one that is gone by then.
+        """
+        return seen.node in self._lost_nodes or _number(seen.version) <= self._nodes_version
+
+    def _review(self) -> list[AnyInput]:
+        """Return what can be said, after news of nodes, of the pods whose node was not known."""
+        steps: list[AnyInput] = []
+        for node, tasks in sorted(self._homeless.items()):
+            del self._homeless[node]
+            for task in sorted(tasks):
+                # Those that have no home yet enter themselves again.
+                steps += self._again(Entity(TASK, task))
+        return steps
+
+
+def _number(version: str) -> int:
+    """Return a resourceVersion as the number that it is; what is none is before all others."""
+    return int(version) if version.isdigit() else 0
 
 
 def _name(seen: SeenNode | SeenPod) -> str:
@@ -340,42 +387,3 @@ def _about(proposed: AnyEvent) -> Entity | None:
     if task:
         return Entity(TASK, task)
     return Entity(NODE, node) if node else None
-
-
-def _differs(known: TaskFacts, seen: SeenPod) -> bool:
-    """Tell whether a pod is another than the log says.
-
-    While it waits, in all that it asks for. Once it is bound only its amounts count: programs write
-    labels on their own pods as they run, and where those run is decided.
-    """
-    if seen.stage == "bound" or known.runs:
-        return known.amounts != amounts_of(seen.ask)
-    return known.wish != wish_of(seen.ask)
-
-
-def _end(task: str, known: TaskFacts, reason: str) -> AnyInput:
-    """Return the end of a task: a release when it runs, a withdrawal when it waits."""
-    if known.runs:
-        return AllocationReleased(allocation=task, reason=reason)
-    return AskWithdrawn(ask=task)
-
-
-def _restored(seen: SeenPod) -> AllocationRestored:
-    """Return the allocation of a pod that runs and was never seen waiting."""
-    ask: AskSubmitted = seen.ask
-    return AllocationRestored(
-        allocation=ask.ask,
-        application=ask.application,
-        queue=ask.queue,
-        user=ask.user,
-        groups=ask.groups,
-        node=seen.node,
-        resources=ask.resources,
-        priority=ask.priority,
-        allow_preemption=ask.allow_preemption,
-        required_node=ask.required_node,
-        created=ask.created,
-        admitted=seen.bound_at,
-        uid=ask.uid,
-        pod=ask.pod,
-    )

@@ -19,6 +19,7 @@ from events.errors import EnvironmentFault, OutcomeUnknown, StreamError
 from events.streams import Streams
 from events.streams.reading import follow_steps, read_steps
 from events.vocabulary import AllocationBound, AnyInput
+from evsched.agents.kubernetes.logged import SOURCE
 from evsched.agents.kubernetes.nodes import SeenNode, node_of
 from evsched.agents.kubernetes.objects import (
     NAMESPACES,
@@ -37,7 +38,6 @@ from evsched.agents.kubernetes.pods import SeenPod, pod_of
 from evsched.agents.kubernetes.reading import Reading
 from evsched.agents.kubernetes.recorder import Listing, Recorder
 from evsched.agents.kubernetes.reflecting import ObjectChanged, ObjectSource, Reflector, Relisted
-from evsched.agents.kubernetes.view import SOURCE
 from evsched.agents.kubernetes.yunikorn import Queues, quotas_of, spares
 
 AGAIN_S = 1.0
@@ -48,6 +48,9 @@ BATCH = 500
 
 WAITING = 2000
 """Changes that may wait for the recorder before the watches are read no further."""
+
+_COMPARED = (NODES, PODS)
+"""Kinds that are compared with the log, object by object."""
 
 _log = structlog.get_logger(__name__)
 
@@ -85,7 +88,7 @@ class ClusterRecording:
         self._queues = queues
         self._news: asyncio.Queue[_News] = asyncio.Queue(WAITING)
         self._chain = ChainReader()
-        self._pods: Reflector | None = None
+        self._compared: list[Reflector] = []
         self._warned = False
 
     async def run(self) -> None:
@@ -111,14 +114,13 @@ class ClusterRecording:
 
     async def _watch(self, group: asyncio.TaskGroup) -> None:
         """List one kind after the other, so that what a pod refers to is known first; then watch all."""
-        if self._queues is None:
-            await self._send(self.recorder.begin())
+        await self._send(self.recorder.begin(has_queues=self._queues is not None))
         for kind in self._kinds():
             reflector = Reflector(kind, self._source, self._news.put)
             await reflector.begin()
             group.create_task(reflector.run())
-            if kind is PODS:
-                self._pods = reflector
+            if kind in _COMPARED:
+                self._compared.append(reflector)
 
     def _kinds(self) -> Sequence[ObjectKind]:
         first = () if self._queues is None else (self._queues.kind,)
@@ -142,8 +144,9 @@ class ClusterRecording:
             while len(steps) < BATCH and not self._news.empty():
                 steps += self._answer(self._news.get_nowait())
             await self._send(steps)
-            if self.recorder.doubtful and self._pods is not None:
-                self._pods.list_again(self.recorder.doubtful)
+            if self.recorder.doubtful and len(self._compared) == len(_COMPARED):
+                for reflector in self._compared:
+                    reflector.list_again(self.recorder.doubtful)
                 self.recorder.doubtful = ""
 
     async def _send(self, steps: Sequence[AnyInput]) -> None:
@@ -186,7 +189,7 @@ class ClusterRecording:
         ]
 
     def _listed(self, news: Relisted) -> list[AnyInput]:
-        if news.kind not in {NODES, PODS}:
+        if news.kind not in _COMPARED:
             return [step for one in news.objects for step in self._noted(one, gone=False)]
         seen = [self._seen(one) for one in news.objects]
         return self.recorder.listed(

@@ -1,0 +1,321 @@
+"""Recording a real control plane: in the end the log says what the cluster is, object by object."""
+
+import asyncio
+import uuid
+from contextlib import suppress
+
+import pytest
+
+from events.streams import Streams
+from events.streams.memory import MemoryInbox, MemoryLog, MemoryStore
+from events.vocabulary import (
+    AllocationReleased,
+    AllocationRestored,
+    BindingObserved,
+    EvictionObserved,
+    InputRejected,
+    NodeRegistered,
+    ObservationGap,
+)
+from evsched.agents.kubernetes.connection import connected
+from evsched.agents.kubernetes.masking import Masking
+from evsched.agents.kubernetes.reading import Reading
+from evsched.agents.kubernetes.recording import ClusterRecording
+from tests.kubernetes.cut import Cut
+from tests.kubernetes.model import actual, logged
+from tests.kubernetes.observer import Observer
+from tests.kubernetes.workload import StandIn, node_body, pod_body, replica_set
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+
+PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
+
+
+class World:
+    """A namespace and nodes of a control plane, a stand-in that schedules there, and the log that records all of it.
+
+    Attributes:
+        plane: The control plane.
+        observer: The leader of the log.
+        stand_in: Schedules the pods of the namespace.
+    """
+
+    def __init__(self, plane):
+        self.plane = plane
+        self.api = plane.api
+        self.namespace = f"test-{uuid.uuid4().hex[:8]}"
+        self.store = MemoryStore()
+        self.observer = Observer(self.streams())
+        self.stand_in = StandIn(plane.api, self.namespace)
+        self._agent = None
+
+    def streams(self):
+        """Return the log and the inbox, as a program of its own opens them."""
+        return Streams(MemoryLog(self.store), MemoryInbox(self.store))
+
+    async def open(self, nodes):
+        """Make the namespace and so many nodes, and lead the log."""
+        await self.observer.start()
+        await self.do("create", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        for number in range(nodes):
+            await self.do("create", NODES, node_body(self.node(number), self.namespace))
+
+    async def close(self):
+        """End the agent and the leader, and remove everything from the cluster."""
+        await self.kill()
+        await self.observer.stop()
+        await self.do("delete", f"/apis/apps/v1/namespaces/{self.namespace}/replicasets")
+        now = {"gracePeriodSeconds": 0}
+        await self.do("delete", f"/api/v1/namespaces/{self.namespace}/pods", now)
+        await self.do("delete", f"{NODES}?labelSelector=evsched-test={self.namespace}")
+        await self.do("delete", f"/api/v1/namespaces/{self.namespace}")
+
+    def node(self, number):
+        """Return the name of a node."""
+        return f"{self.namespace}-n{number}"
+
+    async def do(self, what, *arguments):
+        """Ask the API server, in a thread; return its answer."""
+        return await asyncio.to_thread(getattr(self.api, what), *arguments)
+
+    async def record(self, kubeconfig=None, silent_s=90.0):
+        """Start an agent."""
+        await self.kill()
+
+        async def run():
+            async with connected(kubeconfig or self.plane.kubeconfig, silent_s=silent_s) as source:
+                await ClusterRecording(self.streams(), source, Reading(masking=Masking())).run()
+
+        self._agent = asyncio.create_task(run())
+
+    async def kill(self):
+        """End the agent where it is."""
+        if self._agent is not None:
+            self._agent.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._agent
+            self._agent = None
+
+    async def schedule(self):
+        """Let the stand-in bind what waits."""
+        return await asyncio.to_thread(self.stand_in.schedule)
+
+    async def cluster(self):
+        """Return the cluster as the API server has it."""
+        nodes, pods = await self.do("get", NODES), await self.do("get", PODS)
+        return actual(nodes["items"], pods["items"])
+
+    async def equal(self):
+        """Return once the log says what the cluster is, which stays so while nothing happens."""
+        while True:
+            if self._agent is not None and self._agent.done():
+                self._agent.result()
+            if logged(self.observer.engine) == await self.cluster():
+                return
+            await asyncio.sleep(0.05)
+
+    def said(self, *kinds):
+        """Return the events of these types."""
+        return [event for event in self.observer.events if isinstance(event, kinds)]
+
+    async def pods(self):
+        """Return the pods of the namespace."""
+        return (await self.do("get", f"/api/v1/namespaces/{self.namespace}/pods"))["items"]
+
+
+@pytest.fixture
+async def world(control_plane):
+    """Return a world with three nodes that nothing records yet."""
+    made = World(control_plane)
+    try:
+        await made.open(nodes=3)
+        yield made
+    finally:
+        await made.close()
+
+
+async def fill(world, replicas=12):
+    """Create pods by a ReplicaSet and let the stand-in bind them."""
+    path = f"/apis/apps/v1/namespaces/{world.namespace}/replicasets"
+    await world.do("create", path, replica_set("web", replicas))
+    while world.stand_in.bound < replicas:
+        await world.schedule()
+        await asyncio.sleep(0.02)
+
+
+async def test_from_the_first_list_on_the_log_follows_the_cluster(world):
+    """Nodes and pods that were there are found, those that come are followed from waiting to bound to gone."""
+    await fill(world, 6)
+    await world.record()
+    await world.equal()
+    restored = len(world.said(AllocationRestored))
+    assert restored == 6
+    await world.do(
+        "patch",
+        f"/apis/apps/v1/namespaces/{world.namespace}/replicasets/web",
+        {"spec": {"replicas": 10}},
+    )
+    await world.observer.until(lambda: len(world.observer.engine.state.asks) == 4)
+    while world.stand_in.bound < 10:
+        await world.schedule()
+    await world.equal()
+    bindings = world.said(BindingObserved)
+    assert {(one.scheduler, one.node is None) for one in bindings} == {("stand-in", False)}
+    assert len(bindings) == 4
+    assert all(one.at is not None for one in bindings)
+    await world.do(
+        "patch",
+        f"/apis/apps/v1/namespaces/{world.namespace}/replicasets/web",
+        {"spec": {"replicas": 0}},
+    )
+    await world.observer.until(lambda: not world.observer.engine.state.allocations)
+    await world.equal()
+    assert len(world.said(AllocationReleased)) == 10
+    assert world.said(InputRejected) == []
+    assert world.said(ObservationGap) == []
+
+
+@pytest.mark.own_control_plane
+async def test_history_that_is_gone_is_a_gap_and_the_log_is_right_behind_it(world):
+    """While the agent is away etcd is compacted and the API server restarted: 410, a list, the difference, both versions."""
+    cut = Cut(int(world.plane.url.rpartition(":")[2]))
+    await cut.start()
+    try:
+        way = world.plane.way(cut.port)
+        await fill(world)
+        await world.record(way)
+        await world.equal()
+        assert world.said(ObservationGap) == []
+        cut.cut()
+        victim = (await world.pods())[0]["metadata"]["name"]
+        await world.do(
+            "delete",
+            f"/api/v1/namespaces/{world.namespace}/pods/{victim}",
+            {"gracePeriodSeconds": 0},
+        )
+        await asyncio.to_thread(world.plane.compact)
+        await asyncio.to_thread(world.plane.stop_server)
+        await asyncio.to_thread(world.plane.start_server)
+        await world.do("create", f"/api/v1/namespaces/{world.namespace}/pods", pod_body("late-0"))
+        cut.mend()
+        await world.observer.until(lambda: world.said(ObservationGap))
+        await world.schedule()
+        await world.equal()
+    finally:
+        await cut.stop()
+    gaps = {gap.kind: gap for gap in world.said(ObservationGap)}
+    assert "Pod" in gaps
+    assert int(gaps["Pod"].before) < int(gaps["Pod"].after)
+    assert "410" in gaps["Pod"].reason
+    assert gaps["Pod"].vanished == 1
+    assert gaps["Pod"].appeared >= 1
+    assert world.said(InputRejected) == []
+
+
+@pytest.mark.own_control_plane
+async def test_a_cut_network_loses_nothing_and_leaves_no_gap(world):
+    """The watch goes on behind its last word, so what happened meanwhile is told change by change."""
+    cut = Cut(int(world.plane.url.rpartition(":")[2]))
+    await cut.start()
+    try:
+        way = world.plane.way(cut.port)
+        await world.record(way)
+        await fill(world)
+        await world.equal()
+        cut.cut()
+        pod = pod_body("short-0")
+        path = f"/api/v1/namespaces/{world.namespace}/pods"
+        await world.do("create", path, pod)
+        await world.schedule()
+        await world.do("delete", f"{path}/short-0", {"gracePeriodSeconds": 0})
+        cut.mend()
+        short = f"{world.namespace}/short-0"
+        await world.observer.until(
+            lambda: any(one.allocation == short for one in world.said(AllocationReleased))
+        )
+        await world.equal()
+    finally:
+        await cut.stop()
+    assert any(one.ask == short for one in world.said(BindingObserved))
+    assert world.said(ObservationGap, InputRejected) == []
+
+
+async def test_an_agent_that_is_killed_and_started_again_repeats_nothing(world):
+    """Pods come and go while it is away; the next one says from where it goes on, and proposes the difference alone."""
+    await world.record()
+    await fill(world)
+    await world.equal()
+    await world.kill()
+    path = f"/api/v1/namespaces/{world.namespace}/pods"
+    victim = (await world.pods())[0]["metadata"]["name"]
+    await world.do("delete", f"{path}/{victim}", {"gracePeriodSeconds": 0})
+    while world.stand_in.bound < 13:
+        await world.schedule()
+        await asyncio.sleep(0.02)
+    counted = len(world.observer.events)
+    await world.record()
+    await world.observer.until(
+        lambda: {"Node", "Pod"} <= {gap.kind for gap in world.said(ObservationGap)}
+    )
+    await world.equal()
+    fresh = [type(one).__name__ for one in world.observer.events[counted:]]
+    assert sorted(set(fresh) - {"ObservationGap", "NodeUpdated"}) == [
+        "AllocationReleased",
+        "AllocationRestored",
+    ]
+    assert world.said(InputRejected) == []
+
+
+async def test_a_pod_created_again_under_its_name_is_another_task(world):
+    """The log ends the first, by its uid, before it begins the second."""
+    path = f"/api/v1/namespaces/{world.namespace}/pods"
+    await world.record()
+    for _ in range(2):
+        await world.do("create", path, pod_body("again-0"))
+        await world.schedule()
+        await world.equal()
+        await world.do("delete", f"{path}/again-0", {"gracePeriodSeconds": 0})
+    await world.do("create", path, pod_body("again-0"))
+    await world.equal()
+    name = f"{world.namespace}/again-0"
+    assert len([one for one in world.said(AllocationReleased) if one.allocation == name]) == 2
+    assert world.said(InputRejected) == []
+
+
+async def test_a_node_that_vanishes_takes_its_pods_along(world):
+    """The node goes with what ran on it; when it joins again it is empty, or holds what is still bound to it."""
+    await world.record()
+    await fill(world)
+    await world.equal()
+    home = (await world.pods())[0]["spec"]["nodeName"]
+    await world.do("delete", f"{NODES}/{home}")
+    await world.observer.until(lambda: home not in world.observer.engine.state.nodes)
+    await world.do("create", NODES, node_body(home, world.namespace))
+    await world.observer.until(lambda: home in world.observer.engine.state.nodes)
+    await world.equal()
+    assert [one.node for one in world.said(NodeRegistered)].count(home) == 2
+    assert world.said(InputRejected) == []
+
+
+async def test_an_eviction_through_the_api_is_observed_with_its_reason(world):
+    """The condition DisruptionTarget of the victim is in the log before its end, with the words of who evicts."""
+    path = f"/api/v1/namespaces/{world.namespace}/pods"
+    await world.record()
+    await world.do("create", path, pod_body("victim-0"))
+    await world.schedule()
+    await world.equal()
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "victim-0", "namespace": world.namespace},
+    }
+    await world.do("create", f"{path}/victim-0/eviction", eviction)
+    name = f"{world.namespace}/victim-0"
+    await world.observer.until(
+        lambda: any(one.allocation == name for one in world.said(AllocationReleased))
+    )
+    (observed,) = world.said(EvictionObserved)
+    assert (observed.allocation, observed.reason) == (name, "EvictionByEvictionAPI")
+    (ended,) = world.said(AllocationReleased)
+    assert ended.reason == "evicted"
+    await world.equal()
