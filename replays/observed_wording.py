@@ -1,4 +1,4 @@
-"""Sentences about what a cluster's own scheduler was seen to do."""
+"""Sentences about Kubernetes: what its scheduler was seen to do, and why its nodes do not take a pod."""
 
 from __future__ import annotations
 
@@ -18,3 +18,23 @@ def eviction_observed(facts: Mapping[str, Any]) -> str:
     for_whom = f" for {facts['ask']}" if facts["ask"] else ""
     why = f": {facts['reason']}" if facts["reason"] else ""
     return f"evicted by {facts['scheduler'] or 'the cluster'}{for_whom}{why}"
+
+
+_REFUSED = {
+    "taint": "taint {detail} not tolerated on {nodes}",
+    "selector": "nodeSelector {detail} not matched by {nodes}",
+    "affinity": "required node affinity not matched by {nodes}",
+    "anti-affinity": "anti-affinity to what runs on {nodes}",
+}
+
+
+def refusals(facts: Mapping[str, Any], before: str = "") -> str:
+    """Return how many nodes do not take a pod, and why, in the order of `node_conditions.split`.
+
+    Empty when all take it; else ``before`` stands before the sentence.
+    """
+    if not facts["refused"]:
+        return ""
+    reasons = "; ".join(_REFUSED[one["rule"]].format(**one) for one in facts["refused"])
+    takes = facts["nodes"] - sum(one["nodes"] for one in facts["refused"])
+    return f"{before}Of {facts['nodes']} nodes {takes or 'none'} may take its pod: {reasons}."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evsched.core.quantity import format_amount
 from evsched.core.yunikorn.settings import BACKOFF
 from replays.history.moments import format_time
-from replays.observed_wording import binding_observed, eviction_observed
+from replays.observed_wording import binding_observed, eviction_observed, refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +41,7 @@ SENTENCES: dict[str, str] = {
     "eligible": "it could be preempted",
     # Nodes and limits.
     "unschedulable": "the node takes nobody at present",
+    "node-rule": "the node does not take its pod: {rule} {detail}",
     "node-unknown": "the node is not registered",
     "node-short": "even with everybody gone who may be preempted, the node has not enough",
     "node-free": "the node has room",
@@ -206,11 +207,10 @@ def _too_large(facts: Facts) -> str:
 
 
 def _no_node(facts: Facts) -> str:
-    reserved = (
-        f", which is reserved for {_names(facts, 'reserved_for')}" if facts["reserved_for"] else ""
-    )
+    others = _names(facts, "reserved_for")
+    reserved = f", which is reserved for {others}" if others else ""
     lacks = amounts(facts["lacking"]) or "nothing, but takes nobody"
-    return f"No node has room; the nearest, {facts['node']}{reserved}, lacks {lacks}."
+    return f"No node has room; the nearest, {facts['node']}{reserved}, lacks {lacks}.{refusals(facts, ' ')}"
 
 
 def _in_flight(facts: Facts) -> str:
@@ -317,6 +317,7 @@ CAUSES: dict[str, Callable[[Facts], str]] = {
     "overtaken": lambda _: "There is room, but asks that come before it take it.",
     "too-large": _too_large,
     "no-nodes": lambda _: "There are no nodes.",
+    "node-conditions": refusals,
     "node-unknown": lambda facts: f"Node {facts['node']} is not registered.",
     "later": lambda facts: f"Nothing holds it: {_next(facts)}.",
     "nothing": lambda _: "Nothing holds it: the next cycle looks at it.",
@@ -383,6 +384,7 @@ REMEDIES: dict[str, Callable[[Facts], str]] = {
     ),
     "behind": lambda facts: f"the first allocation or the end of {_each(facts['applications'])}",
     "no-nodes": lambda _: "a node with room for it",
+    "node-conditions": lambda _: "a node that its pod may run on",
     "node-unknown": lambda facts: f"node {facts['node']}, registered",
     "node-room": lambda facts: (
         f"{amounts(facts['lacking'])} more on {facts['node']}"

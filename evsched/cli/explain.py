@@ -95,6 +95,8 @@ def _print(
     console.print(Text(explanation.summary))
     if explanation.missed:
         console.print(Text(f"Preemption cycles missed so far: {explanation.missed}."))
+    if explanation.unmodelled:
+        console.print(Text(f"Not decided by: {', '.join(explanation.unmodelled)}."))
     _print_levels(console, explanation)
     _print_quotas(console, explanation)
     _print_nodes(console, explanation)

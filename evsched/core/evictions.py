@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from events import vocabulary as v
+from evsched.core.node_access import may_run
 from evsched.core.registry import family_of
 from evsched.core.withdrawal import withdraw
 
@@ -57,7 +58,7 @@ def node_changed(step: Step, event: v.NodeUpdated) -> None:
     node = state.nodes[event.node]
     for name in [name for name in node.reserved if name in state.preemptions]:
         ask = state.asks[name]
-        closed = not node.schedulable and ask.required_node is None
+        closed = ask.required_node is None and not may_run(state, ask, node)
         if closed or not _could_fit(state, node, ask):
             reason = (
                 f"node {node.name}: {'takes nobody any more' if closed else 'has become too small'}"

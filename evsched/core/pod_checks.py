@@ -5,19 +5,14 @@ The API server refuses the same; a pod that it accepted passes here.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
+
+from evsched.core.pods import NODE_NAME, integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from events.pods import LabelRequirement, PodFacts, Taint, Toleration
-
-INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
-"""What ``Gt`` and ``Lt`` compare; 19 digits hold every integer of 64 bits."""
-
-NODE_NAME = "metadata.name"
-"""The only field of a node that a term may name."""
 
 
 def names(pod: PodFacts) -> Iterator[str]:
@@ -85,7 +80,7 @@ def _values_problem(one: LabelRequirement) -> str | None:
         return None if count else f"{subject}: has no values, expected at least one"
     if one.operator in {"Exists", "DoesNotExist"}:
         return f"{subject}: has {count} values, expected none" if count else None
-    if count != 1 or not INTEGER.fullmatch(one.values[0]):
+    if count != 1 or integer(one.values[0]) is None:
         return f"{subject}: has values {list(one.values)[:3]}, expected one integer"
     return None
 

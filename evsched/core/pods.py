@@ -7,6 +7,8 @@ serve as a key, and the record of the state covers them as they are.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 from msgspec.structs import replace
 
@@ -14,6 +16,12 @@ from events.pods import PodFacts
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode = msgspec.msgpack.Decoder(PodFacts).decode
+
+INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+"""What ``Gt`` and ``Lt`` compare; 19 digits hold every integer of 64 bits."""
+
+NODE_NAME = "metadata.name"
+"""The only field of a node that a term may name."""
 
 NOTHING = _encode(PodFacts())
 
@@ -29,3 +37,8 @@ def kept(pod: PodFacts | None) -> bytes | msgspec.UnsetType:
 def facts(data: bytes | msgspec.UnsetType) -> PodFacts:
     """Return what is kept of a pod, without uids; no facts where nothing is kept."""
     return PodFacts() if data is msgspec.UNSET else _decode(data)
+
+
+def integer(text: str) -> int | None:
+    """Return the integer in a text, as ``Gt`` and ``Lt`` read it; None when it is none."""
+    return int(text) if INTEGER.fullmatch(text) else None

@@ -50,6 +50,8 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
         skips_hopeless: (Kueue) A cycle passes over workloads that an earlier one looked at and for
             which neither room nor victims could be enough now.
         folds_tags: (YuniKorn) Whether a placement rule finds a tag whatever the case of its letters.
+        node_rules: (YuniKorn) Whether taints of nodes, and what pods say of where they may run,
+            decide (`evsched.core.node_rules`).
     """
 
     version: int
@@ -68,6 +70,7 @@ class Rules(Struct, frozen=True, kw_only=True, gc=False):
     look_cost: int
     skips_hopeless: bool
     folds_tags: bool
+    node_rules: bool
 
 
 _FIRST = Rules(
@@ -87,6 +90,7 @@ _FIRST = Rules(
     look_cost=32,
     skips_hopeless=False,
     folds_tags=False,
+    node_rules=False,
 )
 
 _SECOND = replace(
@@ -120,6 +124,10 @@ _SECOND = replace(
             "YuniKorn: a placement rule by tag finds the tag whatever the case of its letters, as"
             " YuniKorn does."
         ),
+        (
+            "YuniKorn: taints and tolerations, node selectors, required node affinity and anti-affinity"
+            " over the hostname decide where a pod may run, in logs that say them."
+        ),
         "Digests also cover the order of reservations, quota runs, dynamic queues and failed asks.",
     ),
     nominates=True,
@@ -128,6 +136,7 @@ _SECOND = replace(
     cycle_budget=3_000,
     skips_hopeless=True,
     folds_tags=True,
+    node_rules=True,
 )
 
 _VERSIONS = (_FIRST, _SECOND)

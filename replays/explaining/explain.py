@@ -18,6 +18,7 @@ from replays.explaining import kueue, placing
 from replays.explaining.ahead import Happens, look_again, look_ahead
 from replays.explaining.kueue import FairShare, FlavorLook, Needs, QuotaLevel
 from replays.explaining.mentions import EVICTED, Mention
+from replays.explaining.node_conditions import unmodelled
 from replays.explaining.placing import Level, NearNode, in_flight_cause
 from replays.explaining.tracer import Note, RecordingTracer, cause, remedy
 from replays.history.steps import copies
@@ -56,6 +57,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         shares: (Kueue, fair sharing) Of the queues concerned, now and with it running.
         passed_over: Who or what was considered and why not.
         unblock: What would let an ask run.
+        unmodelled: What its pod asks for that no decision of evsched depends on, by name.
     """
 
     subject: str
@@ -76,6 +78,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     shares: tuple[FairShare, ...] = ()
     passed_over: tuple[Note, ...] = ()
     unblock: tuple[Note, ...] = ()
+    unmodelled: tuple[str, ...] = ()
 
 
 def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) -> Explanation:
@@ -108,6 +111,7 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
         found = _by_nodes(found, state, ask, tracer.notes[:heard])
     if not found.causes:
         found = _unheld(found)
+    found = replace(found, unmodelled=unmodelled(ask.pod))
     needs = found.needs or tuple(((place,),) for place in range(len(found.causes)))
     summary = held([one.sentence for one in found.causes], needs)
     return replace(found, needs=needs, summary=summary)

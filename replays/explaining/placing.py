@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from evsched.core.node_access import may_run
 from evsched.core.timers import nomination_of
+from replays.explaining import node_conditions
 from replays.explaining.tracer import Note, cause, remedy
 
 if TYPE_CHECKING:
@@ -115,11 +117,16 @@ def levels(state: State, ask: Ask) -> list[Level]:
     return found
 
 
-def _allowed(state: State, ask: Ask) -> list[Node]:
-    """Return the nodes on which an ask may run."""
+def _named(state: State, ask: Ask) -> list[Node]:
+    """Return the node that an ask requires, where it is there; all nodes when it requires none."""
     if ask.required_node is None:
         return list(state.nodes.values())
     return [state.nodes[ask.required_node]] if ask.required_node in state.nodes else []
+
+
+def _allowed(state: State, ask: Ask) -> list[Node]:
+    """Return the nodes on which an ask may run, those included that take nobody at present."""
+    return node_conditions.split(state, ask, _named(state, ask))[0]
 
 
 def near_nodes(state: State, ask: Ask) -> list[NearNode]:
@@ -199,11 +206,14 @@ def _maximum(level: Level, *, used: int, promised: int) -> Note:
 
 def _no_node(state: State, ask: Ask, nodes: list[NearNode]) -> Note:
     """Return why no node takes an ask: there is none, none is large enough, or the nearest lacks something."""
-    if not nodes:
+    named = _named(state, ask)
+    if not named:
         code = "no-nodes" if ask.required_node is None else "node-unknown"
         return cause(ask.id, code, node=ask.required_node)
     pairs = state.types.shapes[ask.shape].pairs
-    allowed = _allowed(state, ask)
+    allowed, refused = node_conditions.split(state, ask, named)
+    if not nodes:
+        return cause(ask.id, "node-conditions", nodes=len(named), refused=refused)
     if not any(all(node.capacity[index] >= amount for index, amount in pairs) for node in allowed):
         near = state.nodes[nodes[0].node]
         capacity = {state.types.names[index]: near.capacity[index] for index, _ in pairs}
@@ -215,7 +225,7 @@ def _no_node(state: State, ask: Ask, nodes: list[NearNode]) -> Note:
     near_one = nodes[0]
     return cause(
         near_one.node, "no-node", node=near_one.node, lacking=near_one.lacking,
-        reserved_for=near_one.reserved_for,
+        reserved_for=near_one.reserved_for, nodes=len(named), refused=refused,
     )  # fmt: skip
 
 
@@ -237,7 +247,7 @@ def _lifts(ask: Ask, found: Note) -> Iterable[Note]:
             yield remedy(found.subject, found.code, **facts)
         case "no-node":
             yield remedy(found.subject, "node-room", **facts)
-        case "no-nodes" | "node-unknown":
+        case "no-nodes" | "node-unknown" | "node-conditions":
             yield remedy(found.subject, found.code, **facts)
 
 
@@ -278,7 +288,7 @@ def _promised(state: State, ask: Ask, path: list[Level], nodes: list[NearNode]) 
     # Where its node has room already, it does not wait for its victims but for the rest.
     node = state.nodes.get(state.reservations.get(ask.id, ""))
     pairs = state.types.shapes[ask.shape].pairs
-    ready = node is not None and node.schedulable and node.fits(pairs, ask.id)
+    ready = node is not None and may_run(state, ask, node) and node.fits(pairs, ask.id)
     return [first, *found] if (victims and not ready) or not found else found
 
 

@@ -15,6 +15,7 @@ from evsched.core.queues import Application, Queue
 from evsched.core.state import State
 from evsched.core.workloads import Allocation, Ask, Node
 from evsched.core.yunikorn import limits
+from tests.core.pods import takes
 
 
 def amounts(state: State, task: Ask | Allocation) -> dict[str, int]:
@@ -182,7 +183,7 @@ def free(state: State, node: Node, ask: str | None) -> dict[str, int]:
 def fits(state: State, node: Node, task: Ask, ask: str | None) -> bool:
     """Tell whether a task fits on a node."""
     rest = free(state, node, ask)
-    return node.schedulable and all(
+    return takes(state, task, node) and all(
         rest.get(name, 0) >= amount for name, amount in amounts(state, task).items()
     )
 
@@ -262,7 +263,7 @@ def reserved(state: State) -> list[tuple[str, str]]:
                 state, (one for one in state.allocations.values() if one.node == node.name)
             )
             rest = {name: held - used.get(name, 0) for name, held in node.resources.items()}
-            here = node.schedulable and ask.required_node in (None, node.name)
+            here = takes(state, ask, node) and ask.required_node in (None, node.name)
             here = here and all(
                 rest.get(name, 0) >= amount for name, amount in amounts(state, ask).items()
             )

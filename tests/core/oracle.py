@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
+from tests.core.pods import takes
+
 HOUR = 3_600_000
 
 
@@ -40,6 +42,11 @@ class World:
         self.settings = {path: queue.settings for path, queue in state.queues.items()}
         self.nodes = {
             name: (dict(node.resources), node.schedulable) for name, node in state.nodes.items()
+        }
+        self.taking = {
+            (ask.id, node.name): takes(state, ask, node)
+            for ask in state.asks.values()
+            for node in state.nodes.values()
         }
         self.allocations = dict(state.allocations)
         self.asks = dict(state.asks)
@@ -225,7 +232,7 @@ class World:
         found += [rule for victim in victims if (rule := self.spared(ask, victim)) is not None]
         found += ["law2"] if self.undercuts(ask, victims) else []
         found += ["other-node" for victim in victims if victim.node != node]
-        found += [] if self.nodes[node][1] else ["unschedulable"]
+        found += [] if self.taking[ask.id, node] else ["unschedulable"]
         found += [] if self.fits(node, ask, victims) else ["does-not-fit"]
         for victim in victims:
             if self.fits(node, ask, [other for other in victims if other is not victim]):
@@ -236,8 +243,8 @@ class World:
         """Tell whether an ask needs no victim: there is room, or, as long as it is patient, will be when those told are gone."""
         patient = not 0 < ask.patient_until <= self.time
         return any(
-            schedulable and self.fits(node, ask, told_go=patient)
-            for node, (_, schedulable) in self.nodes.items()
+            self.taking[ask.id, node] and self.fits(node, ask, told_go=patient)
+            for node in self.nodes
         )
 
     def plans(self, ask) -> Iterator[tuple[str, tuple]]:
@@ -245,7 +252,7 @@ class World:
         if not self.triggers(ask) or self.waits_for_free_room(ask):
             return
         for node in sorted(self.nodes):
-            if not self.nodes[node][1]:
+            if not self.taking[ask.id, node]:
                 continue
             here = [
                 one

@@ -21,6 +21,7 @@ from evsched.core.yunikorn.maxima import first_exceeded
 from evsched.core.yunikorn.order_nodes import DemandBucket, QueueNode
 from evsched.core.yunikorn.waiting import WaitingOrder
 from tests.core import naive_allocation as naive
+from tests.core import pods as some
 from tests.examples import examples
 
 START = 1_767_225_600_000
@@ -113,18 +114,19 @@ def inputs(draw: Random, engine: Engine) -> v.AnyInput:
     match draw.choices(range(9), (60, 25, 4, 2, 3, 1, 3, 1, 2))[0]:
         case 0:
             required = draw.choice((None, None, None, None, node))
-            return v.AskSubmitted(ask=f"t{draw.randrange(500)}", required_node=required, **fields)
+            name = f"t{draw.randrange(500)}"
+            return v.AskSubmitted(ask=name, required_node=required, pod=some.pod(draw), **fields)
         case 1:
             return v.AllocationReleased(allocation=runs)
         case 2:
             return v.AskWithdrawn(ask=waits)
         case 3:
-            return v.NodeRegistered(node=node, capacity=draw.choice(CAPACITIES))
+            return v.NodeRegistered(node=node, capacity=draw.choice(CAPACITIES), **some.says(draw))
         case 4:
             capacity = draw.choice((None, *CAPACITIES))
-            return v.NodeUpdated(
-                node=node, capacity=capacity, schedulable=draw.choice((None, True, True, False))
-            )
+            says = draw.choice((some.says(draw), {}))
+            schedulable = draw.choice((None, True, True, False))
+            return v.NodeUpdated(node=node, capacity=capacity, schedulable=schedulable, **says)
         case 5:
             return v.NodeRemoved(node=node)
         case 6:
@@ -132,7 +134,8 @@ def inputs(draw: Random, engine: Engine) -> v.AnyInput:
         case 7:
             return v.ApplicationRemoved(application=draw.choice((*state.applications, "none")))
         case _:
-            return v.AllocationRestored(allocation=f"r{draw.randrange(500)}", node=node, **fields)
+            name = f"r{draw.randrange(500)}"
+            return v.AllocationRestored(allocation=name, node=node, pod=some.pod(draw), **fields)
 
 
 def first_step(spec: YunikornSpec) -> list[v.Proposal]:
@@ -209,7 +212,8 @@ def test_binds_what_the_naive_one_binds_in_the_same_order(seed):
     """Whatever happened before, the incremental cycle binds the same asks to the same nodes in the same order."""
     draw = Random(seed)
     clever, plain = Engine(), Engine()
-    start = first_step(configuration(draw))
+    rules = draw.choice((1, 2, 2))  # rules 1 know nothing of pods and taints
+    start = [v.Proposal(input=v.RulesAdopted(rules=rules)), *first_step(configuration(draw))]
     for engine in (clever, plain):
         engine.step(START, start, decide=False)
     time = START

@@ -71,7 +71,7 @@ def contents(index: VictimIndex) -> dict[str, object]:
     found: dict[str, object] = {}
     for page, name in enumerate(index.names):
         if name is None:
-            assert not index.schedulable[page]
+            assert not index.open[page]
             assert not any(column[page] for column in sums)
         else:
             start, end = int(index.starts[page]), index.page_end(page)
@@ -88,7 +88,7 @@ def contents(index: VictimIndex) -> dict[str, object]:
             largest = index.largest_first(0)[start:end]
             assert sorted(largest.tolist()) == list(range(start, end))
             assert np.all(np.diff(index.amounts[0][largest]) <= 0)
-            found[name] = (here, rows, space, bool(index.schedulable[page]))
+            found[name] = (here, rows, space, bool(index.open[page]))
     ranks = {name: index.rank(page) for page, name in enumerate(index.names) if name is not None}
     assert sorted(ranks, key=ranks.__getitem__) == sorted(ranks)
     return found

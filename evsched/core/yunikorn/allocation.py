@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from events import vocabulary as v
+from evsched.core.node_access import may_run, pod_of
 from evsched.core.yunikorn import limits
 from evsched.core.yunikorn.columns import NodeColumns, columns_of
 from evsched.core.yunikorn.index import index_of
@@ -120,7 +121,9 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
     ):
         return None
     node = state.nodes.get(state.reservations[ask.id])
-    allowed = node is not None and node.schedulable and ask.required_node in {None, node.name}
+    allowed = (
+        node is not None and ask.required_node in {None, node.name} and may_run(state, ask, node)
+    )
     if node is not None and allowed and node.fits(shape.pairs, ask.id):
         return node.name
     if preemption is None or preemption.waiting_for:
@@ -133,10 +136,11 @@ def _reserved_place(state: State, columns: NodeColumns, ask: Ask) -> str | None:
         and all(node.free(index) >= amount for index, amount in shape.pairs)
     ):
         return node.name
+    pod = pod_of(state, ask)
     return (
-        columns.place(shape)
+        columns.place(shape, pod)
         if ask.required_node is None
-        else columns.place_on(ask.required_node, shape.pairs)
+        else columns.place_on(ask.required_node, shape.pairs, pod)
     )
 
 
@@ -197,10 +201,10 @@ def _place(order: WaitingOrder, columns: NodeColumns, demand: Demand) -> str | N
     It is not bound by this, and nothing is noted at the demand.
     """
     if demand.required is not None:
-        return columns.place_on(demand.required, demand.shape.pairs)
+        return columns.place_on(demand.required, demand.shape.pairs, demand.pod)
     if order.bindable.blocked(demand):  # those that have grown since are the only ones to look at
-        return columns.place_among(order.bindable.grown, demand.shape.pairs)
-    return columns.place(demand.shape)
+        return columns.place_among(order.bindable.grown, demand.shape.pairs, demand.pod)
+    return columns.place(demand.shape, demand.pod)
 
 
 def _before(state: State, order: WaitingOrder, ask: Ask) -> tuple[str, ...]:
@@ -263,7 +267,7 @@ def _note_waiting(step: Step, order: WaitingOrder, columns: NodeColumns) -> None
             for limited in limits.blocking(state, application, shape.pairs):
                 tracer.note(ask.id, "limit", **limited._asdict())
         if ask.required_node is not None:
-            if columns.place_on(ask.required_node, shape.pairs) is None:
+            if columns.place_on(ask.required_node, shape.pairs, pod_of(state, ask)) is None:
                 tracer.note(ask.id, "required-node", node=ask.required_node)
-        elif columns.place(shape) is None:
+        elif columns.place(shape, pod_of(state, ask)) is None:
             tracer.note(ask.id, "no-node", nodes=len(columns.rows), resources=shape.resources)

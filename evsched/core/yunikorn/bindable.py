@@ -28,6 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import UNSET
 
 from evsched.core.yunikorn.row_numbers import RowNumbers, widened
 
@@ -77,6 +78,8 @@ class Bindable:
         self._demand_rows: RowNumbers[Demand] = RowNumbers()
         self._amounts: Longs = np.zeros((width, 0), np.int64)
         self._anywhere: Bools = np.zeros(0, np.bool_)
+        # Of demands: their pods may run where others may not, or may not where others may.
+        self._choosy: Bools = np.zeros(0, np.bool_)
         self._roomy: Bools = np.zeros(0, np.bool_)
         # Demands that require a node, by its name.
         self._required: dict[str, dict[Demand, None]] = {}
@@ -109,13 +112,14 @@ class Bindable:
         """
         row = demand.row = self._demand_rows.take(demand)
         if row >= len(self._roomy):
-            for name in ("demands", "_roomy", "_anywhere", "_amounts"):
+            for name in ("demands", "_roomy", "_anywhere", "_choosy", "_amounts"):
                 setattr(self, name, widened(getattr(self, name)))
         self._amounts[:, row] = 0
         for index, amount in demand.shape.pairs:
             self._amounts[index, row] = amount
         self.demands[row] = self._roomy[row] = True
         self._anywhere[row] = demand.required is None
+        self._choosy[row] = demand.pod is not UNSET
         if demand.required is not None:
             self._required.setdefault(demand.required, {})[demand] = None
 
@@ -292,7 +296,7 @@ class Bindable:
         columns.grown.clear()
         for row in rows:
             for demand in self._required.get(columns.names[row] or "", ()):
-                if self.blocked(demand) and columns.fits_in(row, demand.shape.pairs):
+                if self.blocked(demand) and columns.fits_in(row, demand.shape.pairs, demand.pod):
                     self.unblock(demand)
                     freed.append(demand)
         if rows:
@@ -349,14 +353,16 @@ class Bindable:
 
         What a node has left may be negative, when it shrank below its usage. Demands without that
         type do fit there, so it is held at 0. Those that require one node are left out
-        (`_anywhere`).
+        (`_anywhere`). Of a demand with a pod only the amounts are compared: a mark may be wrong.
         """
         assert self._columns is not None
         fits: Bools | None = None
         for row in self.grown:
-            rest = self._columns.rest(row)
+            rest, one = self._columns.rest(row), self._anywhere
+            if rest is None:  # no ask may run there, but for those that tolerate its taints
+                rest, one = self._columns.rest(row, tolerant=True), one & self._choosy
             if rest is not None:
-                one = self._anywhere.copy()
+                one = one.copy()
                 for amounts, left in zip(self._amounts, rest, strict=True):
                     one &= amounts <= max(0, left)
                 fits = one if fits is None else fits | one

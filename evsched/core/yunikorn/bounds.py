@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
 from events.bounds import MAX_AMOUNT
@@ -19,6 +20,7 @@ from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.yunikorn import laws
 from evsched.core.yunikorn import victims as index_module
+from evsched.core.yunikorn.columns import columns_of
 from evsched.core.yunikorn.eligible import LEVELS, Eligible, LeafBounds, Similar, eligible_of
 from evsched.core.yunikorn.laws import Asker
 from evsched.core.yunikorn.maxima import first_exceeded, shortages
@@ -38,6 +40,7 @@ class Outlook:
         lacking: By type of the ask, in its order, and by page: what a node has too little of; 0 or
             less where it has enough.
         shortages: What is lacking below maxima on the ask's path.
+        taking: By page: whether the node takes the ask at all.
     """
 
     def __init__(self, state: State, index: VictimIndex, asker: Asker) -> None:
@@ -47,6 +50,7 @@ class Outlook:
         self.asker = asker
         self.shortages = shortages(asker.leaf, asker.pairs)
         self.lacking: list[Longs] = [amount - index.space[kind] for kind, amount in asker.pairs]
+        self.taking = _taking(state, index, asker)
 
     def add_room(self, node: str) -> None:
         """Give the ask the room that is reserved for itself.
@@ -71,7 +75,7 @@ class Outlook:
 
     def roomy(self) -> list[int]:
         """Return the pages with room for the ask once those who were told are gone, in the order of their names."""
-        roomy = self.index.schedulable.copy()
+        roomy = self.taking.copy()
         for lacking in self.lacking:
             roomy &= lacking <= 0
         pages: list[int] = self.index.by_name(roomy.nonzero()[0]).tolist()
@@ -131,7 +135,7 @@ class Outlook:
     def promising(self, eligible: Eligible, level: int) -> Longs:
         """Return the pages on which all victims allowed at a level together would make room."""
         index = self.index
-        good = index.schedulable.copy()
+        good = self.taking.copy()
         for (kind, _), lacking in zip(self.asker.pairs, self.lacking, strict=True):
             good &= eligible.given(level, kind) >= lacking
         allowed = eligible.allowed(level)
@@ -255,6 +259,18 @@ def _ordered(order: Longs, marks: Bools) -> Longs:
     """Return the marked places in an order of all places."""
     places: Longs = order[marks[order]]
     return places
+
+
+def _taking(state: State, index: VictimIndex, asker: Asker) -> Bools:
+    """Return the pages whose node takes the ask, room aside."""
+    if asker.pod is UNSET:
+        return index.open
+    columns = columns_of(state)
+    columns.settle()
+    rows = index.rows(columns.rows)
+    # A page without a node has row -1, which marks nothing.
+    taking: Bools = columns.taking(asker.pod)[rows] & (rows >= 0)
+    return taking
 
 
 class _Packed:

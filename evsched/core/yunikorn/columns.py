@@ -26,22 +26,27 @@ and can be dropped at any time.
 
 from __future__ import annotations
 
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import UNSET
 
 from events.configuration import YunikornSpec
+from evsched.core.node_access import is_open_to_all
 from evsched.core.yunikorn.index import index_of
 from evsched.core.yunikorn.name_ranks import NameRanks
+from evsched.core.yunikorn.node_marks import NodeMarks
 from evsched.core.yunikorn.row_numbers import RowNumbers, widened
 
 if TYPE_CHECKING:
+    from msgspec import UnsetType
     from numpy.typing import NDArray
 
     from evsched.core.resources import Pairs, Shape
     from evsched.core.state import State
-    from evsched.core.workloads import Node
+    from evsched.core.workloads import Allocation, Node
 
 FULL = 10**9
 """The use of a node whose every type is used up."""
@@ -87,6 +92,7 @@ class NodeColumns:
         available: One array a resource type: what anybody may take, negative when a node shrank
             below its usage.
         schedulable: Whether a node takes anybody.
+        open: Whether it takes pods that tolerate no taint.
         scores: The node with the smallest score comes first.
         grown: Rows that can take more than when somebody last cleared this mapping, in the order in
             which that was noticed.
@@ -107,9 +113,15 @@ class NodeColumns:
         self._order = NameRanks(names)
         nodes = [state.nodes[name] for name in names]
         self._shut = [SHUT] * state.width
+        self._is_open = partial(is_open_to_all, state)
         # Rows as plain integers, for looks at single nodes; the arrays are for looks at all of
         # them.
-        self._rest = [_rest(node) if node.schedulable else self._shut for node in nodes]
+        # `_base` is what tolerant pods may take, `_rest` what anybody may.
+        self._base = [_rest(node) if node.schedulable else self._shut for node in nodes]
+        self._rest = [
+            base if self._is_open(node) else self._shut
+            for node, base in zip(nodes, self._base, strict=True)
+        ]
         self._score = [self._score_of(node) for node in nodes]
         table = np.array([_rest(node) for node in nodes], dtype=np.int64).reshape(
             len(nodes), state.width
@@ -120,6 +132,7 @@ class NodeColumns:
         self.schedulable: NDArray[np.bool_] = np.array(
             [node.schedulable for node in nodes], dtype=np.bool_
         )
+        self.open: NDArray[np.bool_] = np.array(list(map(self._is_open, nodes)), dtype=np.bool_)
         self.scores: NDArray[np.int64] = np.array(self._score, dtype=np.int64)
         self.grown: dict[int, None] = {}
         # Changed since the last `settle`; and the names of all that were settled, in order.
@@ -129,6 +142,7 @@ class NodeColumns:
         self._heaps: dict[int, NodeHeap] = {}
         self._searched: dict[int, int] = {}
         self._all = self._heap_of(())
+        self._marks = NodeMarks(state, self.rows)
 
     # -------------------------------------------------------------------------------------- changes
 
@@ -142,10 +156,12 @@ class NodeColumns:
         self._order.add(row, node.name)
         if row == len(self._rest):
             self._rest.append(self._shut)
+            self._base.append(self._shut)
             self._score.append(0)
         if row >= len(self.scores):
             self.available = [widened(column) for column in self.available]
-            self.schedulable, self.scores = widened(self.schedulable), widened(self.scores)
+            self.schedulable, self.open = widened(self.schedulable), widened(self.open)
+            self.scores = widened(self.scores)
         self._dirty[node.name] = node
 
     def node_left(self, node: Node) -> None:
@@ -159,8 +175,9 @@ class NodeColumns:
         self._order.remove(row, node.name)
         self._dirty.pop(node.name, None)
         self.grown.pop(row, None)
-        self._rest[row] = self._shut
-        self.schedulable[row] = False
+        self._rest[row] = self._base[row] = self._shut
+        self.schedulable[row] = self.open[row] = False
+        self._marks.clear(row)
         for column in self.available:
             column[row] = SHUT
 
@@ -172,6 +189,17 @@ class NodeColumns:
         """
         if node.name in self.rows:  # what ran on a node that left is released after that
             self._dirty[node.name] = node
+
+    def started(self, allocation: Allocation) -> None:
+        """An allocation runs now, beside which other pods may not be."""
+        self._marks.repulsion.started(allocation)
+
+    def ended(self, allocation: Allocation) -> None:
+        """An allocation is gone: its node takes what kept away from it, be it fuller than before."""
+        self._marks.repulsion.ended(allocation)
+        row = None if allocation.node is None else self.rows.get(allocation.node)
+        if row is not None:
+            self.grown[row] = None
 
     @property
     def retry_needed(self) -> bool:
@@ -195,16 +223,23 @@ class NodeColumns:
         """Write one row, and note whether it can take more of any type than before.
 
         A node that takes no ask counts as one without any room, so that it has grown when it opens
-        again.
+        again. One with other labels or taints may take pods that it did not take, so it has grown.
         """
         rest = _rest(node)
-        before = self._rest[row]
-        seen = self._rest[row] = rest if node.schedulable else self._shut
+        before, base_before = self._rest[row], self._base[row]
+        base = self._base[row] = rest if node.schedulable else self._shut
+        is_open = self._is_open(node)
+        seen = self._rest[row] = base if is_open else self._shut
         for index, amount in enumerate(rest):
             self.available[index][row] = amount
             if seen[index] > before[index]:
                 self.grown[row] = None
-        self.schedulable[row] = node.schedulable
+        if self._marks.write(row, node) or (
+            # Closed to most by a taint: it has grown for those that tolerate it.
+            not is_open and any(now > then for now, then in zip(base, base_before, strict=True))
+        ):
+            self.grown[row] = None
+        self.schedulable[row], self.open[row] = node.schedulable, is_open
         self.scores[row] = self._score[row] = self._score_of(node)
         self._journal.append(node.name)
 
@@ -225,48 +260,81 @@ class NodeColumns:
 
     # ------------------------------------------------------------------------------------- searches
 
-    def fitting(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Return for each row whether these amounts fit into what anybody may take there."""
+    def fitting(self, pairs: Pairs, pod: bytes | UnsetType = UNSET) -> NDArray[np.bool_]:
+        """Return for each row whether these amounts fit into what anybody may take there.
+
+        Args:
+            pairs: The amounts.
+            pod: As the state keeps it: only rows that take it; UNSET: those that take any pod.
+        """
         self.settle()
-        fits = self.schedulable.copy()
+        fits = self.taking(pod)
         for index, amount in pairs:
             fits &= self.available[index] >= amount
         return fits
 
-    def fits_in(self, row: int, pairs: Pairs) -> bool:
+    def taking(self, pod: bytes | UnsetType) -> NDArray[np.bool_]:
+        """Return for each row whether its node takes a pod, room aside; `settle` first. The array is new."""
+        if pod is UNSET:
+            return self.open.copy()
+        return self.schedulable & self._marks.takes(pod, len(self.schedulable))
+
+    def fits_in(self, row: int, pairs: Pairs, pod: bytes | UnsetType = UNSET) -> bool:
         """Tell whether these amounts fit into what any ask may take of one node; `settle` first.
 
         Read from plain integers, not from the columns.
+
+        Args:
+            row: Of the node.
+            pairs: The amounts.
+            pod: As for `fitting`.
         """
+        if pod is not UNSET:
+            return self._fits_pod(row, pairs, pod)
         rest = self._rest[row]
         for index, amount in pairs:  # noqa: SIM110 - a loop is twice as fast as a generator here
             if rest[index] < amount:
                 return False
         return True
 
-    def rest(self, row: int) -> list[int] | None:
+    def _fits_pod(self, row: int, pairs: Pairs, pod: bytes) -> bool:
+        """Tell whether a pod may run on one node and its amounts fit there."""
+        base = self._base[row]
+        return all(base[index] >= amount for index, amount in pairs) and bool(
+            self.schedulable[row] and self._marks.takes(pod, len(self.schedulable))[row]
+        )
+
+    def rest(self, row: int, *, tolerant: bool = False) -> list[int] | None:
         """Return what any ask may take of one node, by type; None when it takes none.
 
         Call `settle` first. The list is the one that is kept: it must not be changed.
+
+        Args:
+            row: Of the node.
+            tolerant: What asks may take whose pods tolerate all taints.
         """
-        rest = self._rest[row]
+        rest = (self._base if tolerant else self._rest)[row]
         return None if rest is self._shut else rest
 
-    def place_on(self, name: str, pairs: Pairs) -> str | None:
+    def place_on(self, name: str, pairs: Pairs, pod: bytes | UnsetType = UNSET) -> str | None:
         """Return the name of a node when these amounts fit into what any ask may take of it.
 
-        None when they do not, when it is not registered, and when it takes no ask at present.
+        None when they do not, when it is not registered, and when it takes no ask at present, or
+        not this pod.
         """
         self.settle()
         row = self.rows.get(name)
-        return name if row is not None and self.fits_in(row, pairs) else None
+        return name if row is not None and self.fits_in(row, pairs, pod) else None
 
-    def place_among(self, rows: list[int], pairs: Pairs) -> str | None:
+    def place_among(
+        self, rows: list[int], pairs: Pairs, pod: bytes | UnsetType = UNSET
+    ) -> str | None:
         """Return the first of some nodes, by score and then name, that these amounts fit.
 
         Args:
             rows: Few, as each is looked at; a row whose node has left is passed over.
             pairs: The amounts.
+            pod: As for `fitting`.
 
         Returns:
             The name; None when they fit none of the nodes.
@@ -275,12 +343,14 @@ class NodeColumns:
         fitting = [
             (self._score[row], name)
             for row in rows
-            if (name := self.names[row]) is not None and self.fits_in(row, pairs)
+            if (name := self.names[row]) is not None and self.fits_in(row, pairs, pod)
         ]
         return min(fitting)[1] if fitting else None
 
-    def place(self, shape: Shape) -> str | None:
+    def place(self, shape: Shape, pod: bytes | UnsetType = UNSET) -> str | None:
         """Return the first node, by score and then name, that the shape fits; None when none does.
+
+        A pod that may not run wherever others may is scanned for each time.
 
         The first node of all is tried first. Then a shape is scanned for until `HEAP_FROM`
         searches have shown that it comes often, and has a heap from then on. "asks bound, 5000
@@ -289,6 +359,8 @@ class NodeColumns:
         """
         self.settle()
         pairs = shape.pairs
+        if pod is not UNSET and not self._marks.is_usual(pod, len(self.schedulable)):
+            return self._scan(pairs, pod)
         name = self._first(self._all)
         if name is None or self.fits_in(self.rows[name], pairs):
             return name
@@ -305,12 +377,12 @@ class NodeColumns:
             heap = self._heaps[shape.index] = self._heap_of(pairs)
         return self._first(heap)
 
-    def _scan(self, pairs: Pairs) -> str | None:
+    def _scan(self, pairs: Pairs, pod: bytes | UnsetType = UNSET) -> str | None:
         """Return the first node that these amounts fit; None when there is none.
 
         One look at all columns answers what a heap would: smallest score, then smallest name.
         """
-        rows = self.fitting(pairs).nonzero()[0]
+        rows = self.fitting(pairs, pod).nonzero()[0]
         if not len(rows):
             return None
         scores = self.scores[rows]

@@ -139,6 +139,8 @@ class _Case:
         is the one that came closest to a plan.
         """
         outlook, path = self.outlook, self.asker.leaf.path
+        if not outlook.taking.any():
+            return Failure("node-rule", f"queue {path}: no node takes its pod")
         page = outlook.fits()
         if page is not None and outlook.is_free(page):
             return Failure("fits", "")

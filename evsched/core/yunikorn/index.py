@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import UNSET
+
 from evsched.core.indices import Index
 from evsched.core.yunikorn.agenda import Agenda
 
@@ -33,6 +35,12 @@ class Columns(Protocol):
 
     def node_left(self, node: Node) -> None:
         """A node went (it is already gone from the state)."""
+
+    def started(self, allocation: Allocation) -> None:
+        """An allocation with a pod runs now."""
+
+    def ended(self, allocation: Allocation) -> None:
+        """An allocation with a pod is gone."""
 
 
 class Order(Protocol):
@@ -147,6 +155,8 @@ class YunikornIndex(Index):
         """An allocation runs now."""
         if self.columns is not None and node is not None:
             self.columns.node_changed(node)
+            if allocation.pod is not UNSET:
+                self.columns.started(allocation)
         if self.order is not None:
             self.order.used(application)
         if self.limits is not None:
@@ -160,6 +170,8 @@ class YunikornIndex(Index):
         """An allocation is gone."""
         if self.columns is not None and node is not None:
             self.columns.node_changed(node)
+            if allocation.pod is not UNSET:
+                self.columns.ended(allocation)
         if self.order is not None:
             self.order.freed(application)
         if self.limits is not None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from evsched.core.node_access import pod_of
 from evsched.core.queues import Queue
 from evsched.core.resources import Pairs
 from evsched.core.state import State
@@ -24,19 +25,21 @@ class Asker:
     """An ask that wants to preempt, and what the laws make of the place of its leaf.
 
     Attributes:
+        pod: What decides on which nodes it may run; UNSET: nothing.
         guarantor: The closest queue at or above the leaf that has a guarantee; None when there is
             none.
         fence: The nearest queue at or above the leaf with the policy ``fence``; None when nothing
             holds it in.
     """
 
-    __slots__ = ("application", "ask", "fence", "guarantor", "leaf", "pairs", "priority")
+    __slots__ = ("application", "ask", "fence", "guarantor", "leaf", "pairs", "pod", "priority")
 
     def __init__(self, state: State, ask: Ask) -> None:
         """Look at an ask that waits."""
         self.ask = ask.id
         self.leaf: Queue = state.queues[ask.queue]
         self.pairs: Pairs = state.types.shapes[ask.shape].pairs
+        self.pod = pod_of(state, ask)
         self.priority = ask.priority
         self.application = ask.application
         self.guarantor = guarantor(self.leaf)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from events import vocabulary as v
 from events.configuration import YunikornSpec
+from evsched.core.node_access import may_run
 from evsched.core.timers import nomination_of
 from evsched.core.withdrawal import withdraw
 
@@ -108,6 +109,6 @@ def _leaving(state: State, node: Node) -> Iterator[tuple[str, int]]:
 def _will_fit(state: State, node: Node, ask: Ask, leaving: Collection[str]) -> bool:
     """Tell whether a node has room for an ask once these are gone, beside all that is promised there."""
     room = node.room_after(state.types.shapes, ask.id, leaves=lambda one: one.id in leaving)
-    return node.schedulable and all(
+    return may_run(state, ask, node) and all(
         room[index] >= amount for index, amount in state.types.shapes[ask.shape].pairs
     )

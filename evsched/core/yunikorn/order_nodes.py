@@ -22,26 +22,30 @@ from evsched.core.yunikorn.ranking import Ranking
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from msgspec import UnsetType
+
     from evsched.core.queues import Application, Queue
     from evsched.core.resources import Shape
 
 
 class Demand:
-    """What asks of one shape and with one required node have in common.
+    """What asks of one shape, with one required node and pods that are alike, have in common.
 
     Attributes:
+        pod: What decides where it may run besides (`evsched.core.pods`); UNSET: nothing.
         required: The only node for them; None: any.
         groups: How many groups have it.
         row: In the columns of `evsched.core.yunikorn.bindable`.
         watched: Its groups in applications that are watched.
     """
 
-    __slots__ = ("groups", "required", "row", "shape", "watched")
+    __slots__ = ("groups", "pod", "required", "row", "shape", "watched")
 
-    def __init__(self, shape: Shape, required: str | None) -> None:
+    def __init__(self, shape: Shape, required: str | None, pod: bytes | UnsetType) -> None:
         """Make a demand of which nothing is known yet."""
         self.shape = shape
         self.required = required
+        self.pod = pod
         self.groups = 0
         self.row = -1
         self.watched: dict[AskGroup, None] = {}

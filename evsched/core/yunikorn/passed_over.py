@@ -1,7 +1,7 @@
 """Why candidates were passed over, for `explain`: what the search rules out all at once, said one by one.
 
 The codes are those of the laws (``law2`` … ``law7``; of law 4 each half has its own) and of the rules beside them: ``own-leaf``,
-``disabled``, ``required-node``, ``leaving``, ``no-shared-type`` for allocations; ``unschedulable``,
+``disabled``, ``required-node``, ``leaving``, ``no-shared-type`` for allocations; ``unschedulable``, ``node-rule``,
 ``node-short``, ``node-free`` for nodes; ``max`` for a queue on the asker's path whose maximum is in
 the way. ``eligible`` marks an allocation that could be a victim, ``node-candidate`` a node on which
 the eligible ones together would make room.
@@ -9,6 +9,7 @@ the eligible ones together would make room.
 
 from __future__ import annotations
 
+from evsched.core.node_access import refusal
 from evsched.core.state import State
 from evsched.core.step import Tracer
 from evsched.core.workloads import Allocation, Ask, Node
@@ -61,8 +62,11 @@ def _note_node(state: State, asker: Asker, ask: Ask, node: Node, tracer: Tracer)
     never be part of a plan; one that is not, is a candidate, which the laws of several victims
     together may still rule out.
     """
-    if not node.schedulable:
-        tracer.note(node.name, "unschedulable", ask=ask.id)
+    refused = refusal(state, ask, node)
+    if refused is not None:
+        closed = refused.code == "unschedulable"
+        why = {} if closed else {"rule": refused.code, "detail": refused.detail}
+        tracer.note(node.name, "unschedulable" if closed else "node-rule", ask=ask.id, **why)
         return
     shapes = state.types.shapes
     room = node.room_after(shapes, ask.id)

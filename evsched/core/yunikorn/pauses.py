@@ -95,7 +95,7 @@ def _without_room(state: State, order: WaitingOrder, app_node: ApplicationNode) 
         for name in state.preemptions
         if (ask := app_node.application.asks.get(name)) is not None
     ]
-    return asks - sum(blocked(order.demands[ask.shape, ask.required_node]) for ask in in_flight)
+    return asks - sum(blocked(order.demand_of(ask)) for ask in in_flight)
 
 
 def _owed(state: State, application: Application) -> bool:

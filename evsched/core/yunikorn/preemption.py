@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import UnsetType
+
 from events import vocabulary as v
 from events.configuration import PaceSpec, YunikornSpec
 from evsched.core.resources import Pairs
@@ -97,7 +99,7 @@ class _Cycle:
         self.pace = _Pace(spec.pace, step.state)
         self.tried: dict[str, None] = {}
         self._failed: dict[tuple[str, AskKind], Failure] = {}
-        self._hopeless: dict[tuple[str, int], list[tuple[Pairs, Failure]]] = {}
+        self._hopeless: dict[tuple[str, int, bytes | UnsetType], list[tuple[Pairs, Failure]]] = {}
         self._known: dict[Similar, Eligible] = {}
 
     def run(self) -> tuple[tuple[str, ...], bool]:
@@ -171,7 +173,7 @@ class _Cycle:
         self._known.clear()
 
     def _learn(self, ask: Ask, failure: Failure) -> None:
-        """Keep a failure that holds for every ask of the leaf that wants at least as much.
+        """Keep a failure that holds for every ask of the leaf, with a pod like its own, that wants at least as much.
 
         Not one that ended at its budget, which says nothing; not one for an ask with a node of its
         own.
@@ -183,10 +185,11 @@ class _Cycle:
             and ask.id not in self.state.reservations
         ):
             pairs = self.state.types.shapes[ask.shape].pairs
-            self._hopeless.setdefault((ask.queue, ask.priority), []).append((pairs, failure))
+            key = (ask.queue, ask.priority, ask.pod)
+            self._hopeless.setdefault(key, []).append((pairs, failure))
 
     def _beyond_hope(self, ask: Ask) -> Failure | None:
-        """Return the failure of an ask of the same leaf and priority that wanted no more of anything.
+        """Return the failure of an ask of the same leaf, priority and kind of pod that wanted no more of anything.
 
         Victims that make room for more make room for less, so where there is no plan for less there
         is none for more.
@@ -194,7 +197,7 @@ class _Cycle:
         if ask.required_node is not None or ask.id in self.state.reservations:
             return None
         asked = dict(self.state.types.shapes[ask.shape].pairs)
-        for pairs, failure in self._hopeless.get((ask.queue, ask.priority), ()):
+        for pairs, failure in self._hopeless.get((ask.queue, ask.priority, ask.pod), ()):
             if all(asked.get(index, 0) >= amount for index, amount in pairs):
                 return failure
         return None

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from events import vocabulary as v
+from evsched.core.node_access import refusal
 from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.step import Step
@@ -46,8 +47,12 @@ def find_plan(state: State, cost: Cost, ask: Ask) -> Plan | Failure:
     node = state.nodes.get(ask.required_node)
     if node is None:
         return Failure("node-unknown", f"node {ask.required_node}: is not registered")
-    if not node.schedulable:
-        return Failure("unschedulable", f"node {node.name}: takes nobody at present")
+    refused = refusal(state, ask, node)
+    if refused is not None:
+        if refused.code == "unschedulable":
+            return Failure("unschedulable", f"node {node.name}: takes nobody at present")
+        said = f"{refused.code} {refused.detail}".rstrip()
+        return Failure("node-rule", f"node {node.name}: does not take its pod ({said})")
     pairs = state.types.shapes[ask.shape].pairs
     asker = Asker(state, ask)
     room = node.room_after(state.types.shapes, ask.id)

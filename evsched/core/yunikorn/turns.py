@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import attrgetter
 
+from msgspec import UnsetType
+
 from evsched.core.queues import Application, Queue
 from evsched.core.state import State
 from evsched.core.workloads import Ask
@@ -29,8 +31,8 @@ from evsched.core.yunikorn.ordering import (
     shown_priority,
 )
 
-AskKind = tuple[int, int, str | None, str | None, bool]
-"""What makes asks of a leaf equal: amounts, priority, required node, reserved node, and whether they have waited long enough."""
+AskKind = tuple[int, int, str | None, str | None, bool, bytes | UnsetType]
+"""What makes asks of a leaf equal: amounts, priority, required node, reserved node, whether they have waited long enough, pod."""
 
 
 class EqualAsks:
@@ -150,6 +152,7 @@ class PreemptionQueue:
                 ask.required_node,
                 reservations.get(ask.id),
                 is_impatient(state, ask),
+                ask.pod,
             )
             lines.setdefault((ask.application, kind), []).append(ask)
         for (name, kind), equal in lines.items():

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evsched.core.node_access import is_open_to_all
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -41,7 +43,7 @@ class Pages(NamedTuple):
 
     Attributes:
         room: Places, by page.
-        schedulable: By page.
+        open: By page.
         space: By type and page, as in the victim index.
         leaf, priority, flags: By place, as there.
         amounts: By type and place.
@@ -53,7 +55,7 @@ class Pages(NamedTuple):
     """
 
     room: Longs
-    schedulable: Bools
+    open: Bools
     space: list[Longs]
     leaf: NDArray[np.int32]
     priority: Longs
@@ -135,7 +137,9 @@ def read(state: State, cost: Cost, names: Sequence[str], number: Callable[[str],
     sorted_types = amounts if state.width <= TYPES_SORTED else []
     return Pages(
         room=room,
-        schedulable=np.array([node is not None and node.schedulable for node in nodes], np.bool_),
+        open=np.array(
+            [node is not None and is_open_to_all(state, node) for node in nodes], np.bool_
+        ),
         space=[np.ascontiguousarray(space[:, index]) for index in range(state.width)],
         leaf=spread(np.array([number(one.queue) for one in flat], np.int32), np.int32),
         priority=spread(np.array([one.priority for one in flat], np.int64)),
@@ -151,11 +155,11 @@ def read(state: State, cost: Cost, names: Sequence[str], number: Callable[[str],
 def empty(like: Pages, places: int) -> Pages:
     """Return one page without a node, of so many places, with columns like those of other pages.
 
-    It is not schedulable and has no space, so that no search considers it.
+    It is not open and has no space, so that no search considers it.
     """
     return Pages(
         room=np.array([places]),
-        schedulable=np.zeros(1, np.bool_),
+        open=np.zeros(1, np.bool_),
         space=[np.zeros(1, np.int64) for _ in like.space],
         leaf=np.zeros(places, np.int32),
         priority=np.zeros(places, np.int64),
@@ -183,7 +187,7 @@ def joined(slices: Sequence[Pages]) -> Pages:
 
     return Pages(
         room=np.concatenate([one.room for one in slices]),
-        schedulable=np.concatenate([one.schedulable for one in slices]),
+        open=np.concatenate([one.open for one in slices]),
         space=[
             np.concatenate(column) for column in zip(*(one.space for one in slices), strict=True)
         ],

@@ -9,7 +9,7 @@ when most of them changed, everything is read again (`evsched.core.yunikorn.vict
 A node that joins gets a page at the end, where there is spare room, or one that another node left;
 a node whose allocations no longer fit into its page moves to a larger one. So pages follow the
 order of names only at first, and `NameRanks` knows it from then on. A page without a node is empty
-and not schedulable, so that no look finds anything there.
+and not open, so that no look finds anything there.
 
 Nothing here is truth: dropping it changes no decision. `benchmarks.growth_yunikorn` measures what
 keeping it saves: "the first preemption after that" completes it, "a later preemption" finds it
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evsched.core.node_access import is_open_to_all
 from evsched.core.queues import Queue
 from evsched.core.state import State
 from evsched.core.workloads import Allocation, Node
@@ -60,7 +61,7 @@ class VictimIndex:
     Attributes:
         cost: Its components are the columns ``parts``; another cost needs another index.
         names: Nodes by page; None for a page without one.
-        schedulable: By page.
+        open: By page: whether the node takes a pod that tolerates no taint.
         space: By type and page: what is free once all victims are gone, reservations subtracted.
         starts: First place of each page.
         page: By place: its page.
@@ -85,7 +86,7 @@ class VictimIndex:
         # Nodes whose pages are to be written again, or made, or taken away.
         self._dirty: dict[str, None] = {}
         self.names: list[str | None]
-        self.schedulable: Bools
+        self.open: Bools
         self.space: list[Longs]
         self.starts: Longs
         self.page: Longs
@@ -110,6 +111,9 @@ class VictimIndex:
         # Nodes that are still to be read, and what was read so far; `_finish` puts it together.
         self._unread: list[str]
         self._slices: list[Pages]
+        # Rows in the table of free space, by page; None: to be looked up again.
+        self._rows: Longs | None = None
+        self._rows_of: dict[str, int] = {}
         self._finished = False
         self._begin()
 
@@ -129,17 +133,19 @@ class VictimIndex:
     def node_changed(self, node: Node) -> None:
         """Capacity, reservations or schedulability of a node changed.
 
-        They are in ``space`` and ``schedulable``, so its page is written again.
+        They are in ``space`` and ``open``, so its page is written again.
         """
         self._dirty[node.name] = None
 
     def node_joined(self, node: Node) -> None:
         """A node came; its page is made before the next decision."""
         self._dirty[node.name] = None
+        self._rows = None
 
     def node_left(self, node: Node) -> None:
         """A node went; its page is taken away before the next decision."""
         self._dirty[node.name] = None
+        self._rows = None
 
     # ----------------------------------------------------------------------------------- keeping up
 
@@ -176,8 +182,8 @@ class VictimIndex:
         """
         del self._page_of[name]
         self._order.remove(page, name)
-        self.names[page] = None
-        self.schedulable[page] = False
+        self.names[page], self._rows = None, None
+        self.open[page] = False
         self._fill(page, [])
         self._free_pages.append(page)
 
@@ -197,7 +203,7 @@ class VictimIndex:
             if self._room[page] <= room:
                 return False
             self._split(page, room)
-        self.names[page] = node.name
+        self.names[page], self._rows = node.name, None
         self._page_of[node.name] = page
         self._order.add(page, node.name)
         return self._write_page(page, node)
@@ -213,7 +219,7 @@ class VictimIndex:
         self._room = np.append(self._room, self._room[page] - room)
         self._room[page] = room
         self.page[start + room :] = page + 1
-        self.schedulable = np.append(self.schedulable, False)
+        self.open = np.append(self.open, False)
         self.space = [np.append(column, 0) for column in self.space]
         self.names.append(None)
 
@@ -241,7 +247,7 @@ class VictimIndex:
         self._unread = sorted(self._state.nodes)
         self._page_of = {name: page for page, name in enumerate(self._unread)}
         self._order = NameRanks(self._unread)
-        self.names = [*self._unread, None]
+        self.names, self._rows = [*self._unread, None], None
         self._slices = []
         self._finished = False
 
@@ -274,7 +280,7 @@ class VictimIndex:
         self._usual_room = int(pages.room[:-1].max(initial=SPARE))
         self.starts = np.cumsum(pages.room) - pages.room
         self.page = np.repeat(np.arange(len(pages.room)), pages.room)
-        self.schedulable, self.space = pages.schedulable, pages.space
+        self.open, self.space = pages.open, pages.space
         self.leaf, self.priority, self.flags = pages.leaf, pages.priority, pages.flags
         self.amounts, self.parts, self.slots = pages.amounts, pages.parts, pages.slots
         self._largest_first = dict(enumerate(pages.largest_first))
@@ -290,7 +296,7 @@ class VictimIndex:
         if len(here) > int(self._room[page]):
             return False
         self._fill(page, here)
-        self.schedulable[page] = node.schedulable
+        self.open[page] = is_open_to_all(self._state, node)
         for column, room in zip(self.space, node.room_after(self._state.types.shapes), strict=True):
             column[page] = room
         return True
@@ -349,6 +355,19 @@ class VictimIndex:
         """Return the sum of a column over each page."""
         result: Longs = np.add.reduceat(column, self.starts, dtype=np.int64)
         return result
+
+    def rows(self, row_of: dict[str, int]) -> Longs:
+        """Return the row of each page's node in another table; -1 for a page without one.
+
+        It is kept until a node comes or goes, or takes another page.
+
+        Args:
+            row_of: By name of the node; the mapping that the other table keeps.
+        """
+        if self._rows is None or self._rows_of is not row_of:
+            rows = [-1 if name is None else row_of.get(name, -1) for name in self.names]
+            self._rows, self._rows_of = np.array(rows, np.int64), row_of
+        return self._rows
 
     def page_of(self, node: str) -> int | None:
         """Return the page of a node; None when it has none."""

@@ -7,8 +7,8 @@ along one path. Three ideas carry it.
 changed is only noted while events are applied, at the leaf or the parent where it matters, and its
 key is computed when that is looked at next.
 
-**Demands.** Asks of one shape (with one required node, if any) share a `Demand`: where one of them
-does not fit on any node, none does. So a failure is noted at the demand, and cuts off everything
+**Demands.** Asks of one shape (with one required node, if any, and one kind of pod) share a
+`Demand`: where one of them does not fit on any node, none does. So a failure is noted at the demand, and cuts off everything
 that it holds for. A leaf has one bucket for each demand, and a ranking of their tops.
 
 **Marks.** What has nothing to offer keeps its place and loses its mark (`Bindable`); the walk goes
@@ -22,6 +22,8 @@ None of this is truth: a new index built from the state gives the same answers.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from evsched.core.yunikorn.bindable import Bindable
 from evsched.core.yunikorn.openings import Openings
@@ -37,6 +39,8 @@ from evsched.core.yunikorn.ordering import application_key, ask_key, denominator
 from evsched.core.yunikorn.walk import Walk
 
 if TYPE_CHECKING:
+    from msgspec import UnsetType
+
     from evsched.core.queues import Application, Queue
     from evsched.core.state import State
     from evsched.core.workloads import Ask
@@ -51,9 +55,8 @@ class WaitingOrder:
 
     Attributes:
         total: Capacity of the nodes at the time when the keys were computed, by type.
-        queue_nodes: By path of the queue.
-        app_nodes: By id of the application.
-        demands: By index of the shape and required node; None: any node.
+        queue_nodes, app_nodes: By path of the queue, and by id of the application.
+        demands: By index of the shape, required node (None: any) and pod.
         openings: Which applications are looked at.
         bindable: What is worth a look.
         columns: Those that `bindable` follows; None before the first cycle.
@@ -62,7 +65,7 @@ class WaitingOrder:
     def __init__(self, state: State) -> None:
         """Build the order of all asks that wait; each is reported as if it had just arrived.
 
-        Nothing is known about nodes yet: every demand is worth a try.
+        Nothing is known of nodes yet: every demand is worth a try.
         """
         self.total = list(state.total)
         self.queue_nodes: dict[str, QueueNode] = {}
@@ -71,14 +74,14 @@ class WaitingOrder:
         self._walk = Walk(state, self._queue_node(state.root), self.bindable, self._settle_leaf)
         self.openings = Openings(self._walk)
         self.app_nodes: dict[str, ApplicationNode] = {}
-        self.demands: dict[tuple[int, str | None], Demand] = {}
+        self.demands: dict[tuple[int, str | None, bytes | UnsetType], Demand] = {}
+        self._node_rules = state.rules.node_rules
         self.columns: NodeColumns | None = None
-        # What a limit holds back, by user; in the order in which that was found out.
+        # What a limit holds back, by user, as it was found out.
         self._limited: dict[str, dict[AskGroup | DemandBucket, None]] = {}
         # A group has many users: with limits on groups, any usage that ends may help any of them.
-        self._group_limits = any(
-            limit.groups for queue in state.queues.values() for limit in queue.limits
-        )
+        limits = (limit for queue in state.queues.values() for limit in queue.limits)
+        self._group_limits = any(limit.groups for limit in limits)
         for ask in state.asks.values():
             self.asked(ask)
 
@@ -108,7 +111,7 @@ class WaitingOrder:
         """An ask started to wait; group, application and queue are made where they are missing."""
         app_node = self.app_nodes.get(ask.application) or self._app_node(ask)
         queue_node = app_node.queue_node
-        demand = self._demand(ask)
+        demand = self.demand_of(ask)
         group = app_node.groups.get(demand)
         if group is None:
             group = app_node.groups[demand] = AskGroup(
@@ -126,7 +129,7 @@ class WaitingOrder:
 
         When the order is built from a state, asks in flight are counted, but stay out of the heap.
         """
-        group = self.app_nodes[ask.application].groups[self._demand(ask)]
+        group = self.app_nodes[ask.application].groups[self.demand_of(ask)]
         queue_node = group.app_node.queue_node
         if queue_node.backoff:
             self.openings.watch_application(group.app_node)
@@ -144,7 +147,7 @@ class WaitingOrder:
         """
         app_node = self.app_nodes[ask.application]
         queue_node = app_node.queue_node
-        demand = self._demand(ask)
+        demand = self.demand_of(ask)
         group = app_node.groups[demand]
         group.waiting -= 1
         if group.waiting:
@@ -174,7 +177,7 @@ class WaitingOrder:
         demand.watched.pop(group, None)
         demand.groups -= 1
         if not demand.groups:
-            del self.demands[demand.shape.index, demand.required]
+            del self.demands[demand.shape.index, demand.required, demand.pod]
             self.openings.unsure.pop(demand, None)
             self.bindable.drop_demand(demand)
 
@@ -319,12 +322,12 @@ class WaitingOrder:
             app_node.queue_node.changed_groups[group] = None
             self.openings.offer(group)
 
-    def _demand(self, ask: Ask) -> Demand:
-        """Return what an ask has in common with others, made when the first ask has it."""
-        demand = self.demands.get((ask.shape, ask.required_node))
+    def demand_of(self, ask: Ask) -> Demand:
+        """Return what an ask shares with others, made when the first ask has it."""
+        key = (ask.shape, ask.required_node, ask.pod if self._node_rules else UNSET)
+        demand = self.demands.get(key)
         if demand is None:
-            demand = Demand(self.state.types.shapes[ask.shape], ask.required_node)
-            self.demands[ask.shape, ask.required_node] = demand
+            demand = self.demands[key] = Demand(self.state.types.shapes[key[0]], *key[1:])
             self.bindable.add_demand(demand)
         return demand
 
@@ -333,7 +336,7 @@ class WaitingOrder:
     def _mark(self, queue_node: QueueNode) -> None:
         """Note that the keys of a queue, and of those above it, may have changed.
 
-        Usage and pending amounts are summed up to root, so a change reaches every key above.
+        Usage and pending amounts are summed up to root, so it reaches every key above.
         """
         for above in queue_node.lineage:
             if above.parent is not None:
@@ -355,8 +358,7 @@ class WaitingOrder:
     def first(self) -> AskGroup | None:
         """Return the group whose first ask is next; None when there is none that could be bound.
 
-        It stays the same until the ask is bound, or `cap`, `limit` or `block` is told of the
-        group.
+        It stays the same until the ask is bound, or `cap`, `limit` or `block` is told of it.
         """
         return self._walk.first()
 
