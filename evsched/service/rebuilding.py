@@ -35,7 +35,7 @@ from evsched.core.tallies import uncounted
 from evsched.service.ending import ended
 from evsched.service.threads import by_thread, is_large
 from evsched.snapshots.disk import Disk
-from evsched.snapshots.store import Header, SnapshotStore
+from evsched.snapshots.store import KEPT, Header, SnapshotStore
 from evsched.snapshots.subjects import SubjectIndex
 from replays.history.finding import lengthen
 from replays.history.rebuild import History
@@ -128,7 +128,11 @@ class Snapshots:
     """Where a member begins, and where it leaves a mark for the next one."""
 
     def __init__(
-        self, folder: Path | None = None, every: int = SNAPSHOT_EVERY, disk: Disk | None = None
+        self,
+        folder: Path | None = None,
+        every: int = SNAPSHOT_EVERY,
+        disk: Disk | None = None,
+        kept: int = KEPT,
     ) -> None:
         """Keep a snapshot about every ``every`` events, in a folder of its own for each log.
 
@@ -136,8 +140,10 @@ class Snapshots:
             folder: Holds those folders; None: keep none.
             every: Events.
             disk: What is written to; None: the real one.
+            kept: How many of a log stay at most.
         """
         self.folder = folder
+        self._kept = kept
         self._disk = disk
         self._every = every
         self._last = 0
@@ -206,6 +212,7 @@ class Snapshots:
             self.folder / name,
             lambda text: _log.warning("snapshot passed over", reason=text),
             self._disk,
+            self._kept,
         )
 
 

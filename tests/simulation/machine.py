@@ -20,6 +20,8 @@ from tests.simulation.loop import Host, spawn
 
 PACE = Pace(beat=0.5, lease=2.5, checkpoint_every=25, batch=6)
 SNAPSHOT_EVERY = 30
+KEPT_SNAPSHOTS = 16
+"""So few that a story reaches it."""
 
 
 class SimulatedClock:
@@ -73,7 +75,7 @@ class Machine:
             streams,
             BoundedClock(self.clock),
             pace=PACE,
-            snapshots=Snapshots(self._folder, SNAPSHOT_EVERY, disk=self.disk),
+            snapshots=Snapshots(self._folder, SNAPSHOT_EVERY, disk=self.disk, kept=KEPT_SNAPSHOTS),
         )
         self.member._world = self._world()
         self.dead = False
