@@ -77,6 +77,7 @@ COMMANDS = {
     "rules": ("evsched.cli.rules:app", "Show the rules that decide, and adopt newer ones."),
     "debug": ("evsched.cli.debug:app", "Make a file of a step that failed, and take it again."),
     "config": ("evsched.cli.config:app", "Check, compare and apply configurations."),
+    "import": ("evsched.cli.importing:app", "Make a log of what another scheduler did."),
     "completion": ("evsched.cli.completion:app", "Complete commands and options in your shell."),
 }
 """By name: where the command stands, and its line in the overview."""

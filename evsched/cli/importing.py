@@ -1,0 +1,110 @@
+"""`evsched import`: the past of the scheduler one has, as a log that can be asked."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+from cyclopts import App, Parameter
+
+from evsched.cli.answers import CommandError, refused, say
+
+if TYPE_CHECKING:
+    from events.configuration import YunikornSpec
+    from replays.importing.observed import ObservedPast
+
+app = App(name="import", help="Make a log of what another scheduler did.")
+
+Events = Annotated[list[Path] | None, Parameter(name="--events", negative=())]
+
+SHOWN = 10
+"""How many refusals a person is shown."""
+
+
+@app.command
+async def yunikorn(
+    dump: Path, log: Path, /, *, config: Path | None = None, events: Events = None
+) -> None:
+    """Make a log of what YuniKorn says of itself: a full state dump, and the stream of its events.
+
+    The dump says what is there; what ended before it is told by the events alone. The log holds
+    observations and no decisions, each at its time, and is read by every command: `at`, `explain`,
+    `plan`, `audit`. What YuniKorn placed stays where it was placed.
+
+    **Examples**
+
+    `curl -s http://yunikorn:9080/ws/v1/fullstatedump > dump.json`
+
+    `evsched import yunikorn dump.json week.jsonl.zst --events events.jsonl`
+
+    Args:
+        dump: The answer of `/ws/v1/fullstatedump`.
+        log: A new file, ending in .jsonl or .jsonl.zst.
+        config: The queues.yaml, where the one in the dump is not to be taken.
+        events: What was read from `/ws/v1/events/stream` or `events/batch`; may be repeated.
+    """
+    from evsched.config import ConfigurationError  # noqa: PLC0415 - slow to load
+    from replays.importing.yunikorn import DumpInvalid, observed, read_dump, read_records  # noqa: PLC0415
+
+    try:
+        read = read_dump(_text(dump))
+    except DumpInvalid as error:
+        raise CommandError(f"{dump}: {error}") from error
+    records = []
+    for file in events or ():
+        try:
+            records += read_records(_text(file).splitlines())
+        except DumpInvalid as error:
+            raise CommandError(f"{file}: {error}") from error
+    try:
+        past = observed(read, records, None if config is None else _configuration(config))
+    except DumpInvalid as error:
+        raise CommandError(f"{dump}: {error}") from error
+    except ConfigurationError as error:
+        raise refused(error.faults) from error
+    await _write(past, log)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{file}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _configuration(file: Path) -> YunikornSpec:
+    from evsched.config import load  # noqa: PLC0415
+    from evsched.core.registry import format_of  # noqa: PLC0415
+
+    found = load([file]).configurations
+    if [format_of(one) for one in found] != ["yunikorn"]:
+        raise CommandError(f"{file}: {len(found)} partitions found, expected one of a queues.yaml")
+    return cast("YunikornSpec", found[0])
+
+
+async def _write(past: ObservedPast, file: Path) -> None:
+    """Write the log of a past to a new file, and say what is in it."""
+    from events.streams.export import SUFFIXES, export_log  # noqa: PLC0415
+    from events.streams.memory import open_memory  # noqa: PLC0415
+    from replays.importing.observed import ImportedLog  # noqa: PLC0415
+
+    if not file.name.endswith(SUFFIXES):
+        raise CommandError(f"{file}: found another ending, expected {' or '.join(SUFFIXES)}")
+    if file.exists():  # noqa: ASYNC240 - before anything runs beside it
+        raise CommandError(f"{file}: exists already, expected a new file")
+    imported = ImportedLog(uuid.uuid4().hex, "import")
+    log = open_memory(f"import-{uuid.uuid4().hex}", 0).log
+    await log.create()
+    for record in imported.records(past.inputs):
+        await log.append(record.data)
+    await export_log(log, file)
+    for remark in past.remarks:
+        say(remark)
+    for reason in imported.refused[:SHOWN]:
+        say(f"refused: {reason}")
+    if len(imported.refused) > SHOWN:
+        say(f"… and {len(imported.refused) - SHOWN} more; `evsched audit rejected-inputs` has all")
+    say(
+        f"{file}: {len(past.inputs)} observations in {imported.steps} steps, {len(imported.refused)} refused"
+    )
