@@ -1,6 +1,7 @@
 """Recording a real control plane: in the end the log says what the cluster is, object by object."""
 
 import asyncio
+import os
 import uuid
 from contextlib import suppress
 
@@ -21,6 +22,7 @@ from evsched.agents.kubernetes.connection import connected
 from evsched.agents.kubernetes.masking import Masking
 from evsched.agents.kubernetes.reading import Reading
 from evsched.agents.kubernetes.recording import ClusterRecording
+from tests.kubernetes.conversation import Written
 from tests.kubernetes.cut import Cut
 from tests.kubernetes.model import actual, logged
 from tests.kubernetes.observer import Observer
@@ -47,6 +49,7 @@ class World:
         self.store = MemoryStore()
         self.observer = Observer(self.streams())
         self.stand_in = StandIn(plane.api, self.namespace)
+        self.written = None
         self._agent = None
 
     def streams(self):
@@ -78,13 +81,15 @@ class World:
         """Ask the API server, in a thread; return its answer."""
         return await asyncio.to_thread(getattr(self.api, what), *arguments)
 
-    async def record(self, kubeconfig=None, silent_s=90.0):
-        """Start an agent."""
+    async def record(self, kubeconfig=None):
+        """Start an agent; what it hears is written down."""
         await self.kill()
 
         async def run():
-            async with connected(kubeconfig or self.plane.kubeconfig, silent_s=silent_s) as source:
-                await ClusterRecording(self.streams(), source, Reading(masking=Masking())).run()
+            async with connected(kubeconfig or self.plane.kubeconfig) as source:
+                self.written = Written(source)
+                reading = Reading(masking=Masking())
+                await ClusterRecording(self.streams(), self.written, reading).run()
 
         self._agent = asyncio.create_task(run())
 
@@ -113,6 +118,11 @@ class World:
             if logged(self.observer.engine) == await self.cluster():
                 return
             await asyncio.sleep(0.05)
+
+    async def keep(self, name):
+        """Keep what the agent heard as a recorded conversation, where that is asked for."""
+        if os.environ.get("EVSCHED_RECORD"):
+            self.written.save(name, await self.cluster())
 
     def said(self, *kinds):
         """Return the events of these types."""
@@ -171,8 +181,8 @@ async def test_from_the_first_list_on_the_log_follows_the_cluster(world):
     await world.observer.until(lambda: not world.observer.engine.state.allocations)
     await world.equal()
     assert len(world.said(AllocationReleased)) == 10
-    assert world.said(InputRejected) == []
-    assert world.said(ObservationGap) == []
+    assert world.said(InputRejected, ObservationGap) == []
+    await world.keep("from-the-first-list")
 
 
 @pytest.mark.own_control_plane
@@ -210,6 +220,7 @@ async def test_history_that_is_gone_is_a_gap_and_the_log_is_right_behind_it(worl
     assert gaps["Pod"].vanished == 1
     assert gaps["Pod"].appeared >= 1
     assert world.said(InputRejected) == []
+    await world.keep("history-is-gone")
 
 
 @pytest.mark.own_control_plane
@@ -238,6 +249,7 @@ async def test_a_cut_network_loses_nothing_and_leaves_no_gap(world):
         await cut.stop()
     assert any(one.ask == short for one in world.said(BindingObserved))
     assert world.said(ObservationGap, InputRejected) == []
+    await world.keep("network-is-cut")
 
 
 async def test_an_agent_that_is_killed_and_started_again_repeats_nothing(world):
@@ -319,3 +331,4 @@ async def test_an_eviction_through_the_api_is_observed_with_its_reason(world):
     (ended,) = world.said(AllocationReleased)
     assert ended.reason == "evicted"
     await world.equal()
+    await world.keep("eviction")
