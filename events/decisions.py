@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from events.bounds import MAX_INT64, Count, Milliseconds, Name, Position, Sum, Version
 from events.inputs import AnyInput, Event, PodSet
 
-Suspended = Literal["ask", "timer", "cycle", "allocation", "checkpoint"]
-"""What can be set aside: one ask, one timer, or all decisions of a kind."""
+Suspended = Literal["ask", "timer", "queue", "cycle", "allocation", "checkpoint"]
+"""What can be set aside: one ask, one timer, the asks of one queue, or all decisions of a kind."""
 
 
 class Victim(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -282,9 +282,11 @@ class DecisionSuspended(Event, frozen=True, kw_only=True):
     DecisionResumed; that of an ask also when its owner submits it again or withdraws it.
 
     Attributes:
-        kind: ``ask``; ``timer``; or all decisions of a kind where no single subject was at fault:
-            ``cycle`` (preemption; admission for Kueue), ``allocation``, ``checkpoint``.
-        subject: Id of the ask or timer; empty for the other kinds.
+        kind: ``ask``; ``timer``; ``queue``; or all decisions of a kind where no single subject was
+            at fault: ``cycle`` (preemption; admission for Kueue), ``allocation``, ``checkpoint``.
+            A queue's asks are set aside one by one, each by a DecisionSuspended that this one
+            causes, and so is each that is submitted to it later.
+        subject: Id of the ask or timer, path of the queue; empty for the other kinds.
         place: Where in evsched the fault lies: file, line, function.
         reason: What went wrong there.
     """

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from events.frame import Frame
     from evsched.core.family import Family
     from evsched.core.step import Tracer
+    from evsched.core.workloads import Suspension
 
 
 class Engine:
@@ -196,8 +197,9 @@ class Engine:
         Args:
             time: As for `step`.
             kind: As in DecisionSuspended.
-            subject: An ask that waits, or a timer that is armed; where it is neither, nothing but
-                the mark is set. Empty for the other kinds.
+            subject: An ask that waits, a timer that is armed, or the path of a leaf, whose asks are
+                set aside; where it is none of them, nothing but the mark is set. Empty for the
+                other kinds.
             fault: Place and reason, as in DecisionSuspended.
 
         Raises:
@@ -211,11 +213,29 @@ class Engine:
                 v.DecisionSuspended, cause=0, kind=kind, subject=subject, place=place, reason=reason
             )
             if kind == "ask" and subject in self.state.asks:
-                seq = self.state.seq + 1
-                self._accept(step, v.AskWithdrawn(seq=seq, cause=found.seq, ask=subject))
+                self._withdraw(step, found)
+            for ask in suspension.asks_of(self.state, subject) if kind == "queue" else ():
+                self._set_aside(step, ask, found)
         except Exception as error:
             raise step.failed(error) from error
         return tuple(step.events)
+
+    def _set_aside(self, step: Step, ask: str, queue: v.DecisionSuspended | Suspension) -> None:
+        """Set an ask aside because its queue is."""
+        found = step.emit(
+            v.DecisionSuspended,
+            cause=queue.seq,
+            kind="ask",
+            subject=ask,
+            place=queue.place,
+            reason=f"its queue {queue.subject} is set aside",
+        )
+        self._withdraw(step, found)
+
+    def _withdraw(self, step: Step, aside: v.DecisionSuspended) -> None:
+        """Withdraw an ask that is set aside, so that policies do not see it."""
+        seq = self.state.seq + 1
+        self._accept(step, v.AskWithdrawn(seq=seq, cause=aside.seq, ask=aside.subject))
 
     def _take(self, step: Step, proposal: v.Proposal) -> None:
         proposal = _named(proposal)
@@ -269,6 +289,10 @@ class Engine:
             self.family.follow(step, event, prepared if self.family is before else None)
         if self.state.suspended and isinstance(event, v.ConfigurationApplied | v.RulesAdopted):
             suspension.resume_all(step, event.seq, self._invalid)
+        elif self.state.suspended and isinstance(event, v.AskSubmitted):
+            aside = suspension.of_its_queue(self.state, event.ask)
+            if aside is not None:
+                self._set_aside(step, event.ask, aside)
 
     def _refusal(self, proposal: v.Proposal) -> Rejection | None:
         """Return why this proposal may not be applied; None when it may.

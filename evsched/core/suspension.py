@@ -1,9 +1,10 @@
 """What is set aside because evsched itself failed at it, and how it is taken up again.
 
 Everything else goes on being decided. Policies know nothing of this: an ask that is set aside is
-withdrawn, so that they do not see it; a timer is passed over; a kind of decision is left out by the
-engine. What is set aside is part of the truth, so it survives a restart, and every process keeps to
-it. It is taken up again when a configuration is applied, or when other rules are adopted.
+withdrawn, so that they do not see it; of a queue all asks are, those that come later as well; a
+timer is passed over; a kind of decision is left out by the engine. What is set aside is part of the
+truth, so it survives a restart, and every process keeps to it. It is taken up again when a
+configuration is applied, or when other rules are adopted.
 """
 
 from __future__ import annotations
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
 def is_off(state: State, kind: str) -> bool:
     """Tell whether all decisions of a kind are set aside."""
     return bool(state.suspended) and (kind, "") in state.suspended
+
+
+def asks_of(state: State, leaf: str) -> tuple[str, ...]:
+    """Return the asks that wait in a leaf, in the order of the log."""
+    return tuple(ask.id for ask in state.asks.values() if ask.queue == leaf)
+
+
+def of_its_queue(state: State, ask: str) -> Suspension | None:
+    """Return the suspension of the queue in which an ask waits; None: none, or the ask does not wait."""
+    found = state.asks.get(ask)
+    return None if found is None else state.suspended.get(("queue", found.queue))
 
 
 def first_timer(state: State) -> Timer | None:

@@ -13,7 +13,9 @@ the member and serves its next term, which begins at once and keeps a state to g
    and before each the step is taken without any. A step that fails with a proposal and not without
    it is that proposal's fault, whatever it failed at. Each of these steps decides, also when there
    is more in the inbox: else it could not be told which of them is at fault.
-4. What fails without proposals is set aside as a whole: cycles, allocation, checkpoints.
+4. What fails without proposals is a queue's fault where it does not fail without that queue's asks
+   and with those of another (`evsched.service.culprits`): its asks are set aside, and each that is
+   submitted to it later. Else it is set aside as a whole: cycles, allocation, checkpoints.
 5. Where nothing can be set aside, the cluster partition is given up.
 
 Each failure moves down this list or on in the inbox, so there is an end to them.
@@ -37,7 +39,9 @@ REASON_KEPT = 300
 RAW_KEPT = 1024
 CODE = "internal-error"
 
-_WHOLE = frozenset(get_args(Suspended)) - {"ask", "timer"}
+_WHOLE = frozenset(get_args(Suspended)) - {"ask", "timer", "queue"}
+OF_QUEUES = frozenset({"cycle", "allocation"})
+"""Kinds of decisions that may fail for the fault of one queue."""
 
 
 class Remedy(Struct, frozen=True):
@@ -119,6 +123,13 @@ class Containment:
         self._suspended = 0
         self._refused = {place: one for place, one in self._refused.items() if place >= inbox_next}
         self.alone = self.alone and inbox_next < self._alone_until
+
+    def narrow(self, queue: str) -> Remedy:
+        """Set a queue aside instead of all decisions of a kind, and return that remedy."""
+        assert self.remedy is not None
+        self._off.discard(self.remedy.kind)
+        self.remedy = msgspec.structs.replace(self.remedy, kind="queue", subject=queue)
+        return self.remedy
 
     def remedied(self, *, found: bool = True) -> None:
         """Note that what was to be set aside is; or that it was not ``found`` in the state of the log.

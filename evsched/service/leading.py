@@ -35,7 +35,15 @@ from events.vocabulary import AnyEvent, Proposal, RulesAdopted
 from evsched.core.faults import StepFailed
 from evsched.core.rules import FIRST
 from evsched.service.companions import Companions, judged, nobody
-from evsched.service.containment import Contained, Containment, Remedy, Uncontained, unwritable
+from evsched.service.containment import (
+    OF_QUEUES,
+    Contained,
+    Containment,
+    Remedy,
+    Uncontained,
+    unwritable,
+)
+from evsched.service.culprits import queue_at_fault
 from evsched.service.ending import ended
 from evsched.service.environment import Clock, RecordTime
 from evsched.service.process_identity import own_name
@@ -279,6 +287,10 @@ class LeaderTerm:
     async def _set_aside(self, remedy: Remedy) -> None:
         """Write that something is set aside."""
         engine, state, head = self._warm.engine, self._warm.engine.state, self._leadership.head
+        if remedy.kind in OF_QUEUES:
+            now = self._leadership.stamp(self._time.now())
+            queue = await asyncio.to_thread(queue_at_fault, state, now)
+            remedy = self._containment.narrow(queue) if queue else remedy
         known = (
             remedy.subject in state.asks
             if remedy.kind == "ask"

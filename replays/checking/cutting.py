@@ -107,7 +107,8 @@ def _is_suspension(step: RecordedStep) -> bool:
 
 
 def _is_failure(event: v.AnyEvent) -> bool:
-    return isinstance(event, v.DecisionSuspended) or (
+    # One with a cause is a consequence: an ask of a queue that is set aside.
+    return (isinstance(event, v.DecisionSuspended) and not event.cause) or (
         isinstance(event, v.InputRejected) and event.code == FAILED
     )
 

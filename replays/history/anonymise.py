@@ -133,7 +133,9 @@ class _Walker:
         )
 
     def subject(self, event: v.DecisionSuspended | v.DecisionResumed) -> str:
-        """Return the id of an ask, or of a timer (its kind, a colon, and what it is about), under the new names."""
+        """Return what is set aside under the new names; the id of a timer is its kind, a colon, and what it is about."""
+        if event.kind == "queue":
+            return self.path(event.subject)
         if event.kind != "timer":
             return self._name(event.subject) if event.subject else ""
         kind, _, about = event.subject.partition(":")

@@ -71,6 +71,37 @@ def test_an_ask_that_is_set_aside_is_not_bound_and_the_next_one_is(restart):
 
 
 @pytest.mark.parametrize("restart", [False, True])
+def test_a_queue_that_is_set_aside_has_no_asks(restart):
+    """Those that wait and those that come are set aside one by one; other queues go on; a configuration takes all up."""
+    engine = engine_with(*cluster(2), ask("research-1", "research"))
+    aside = engine.suspend(START, "queue", "root.web", FAULT)
+    assert [(one.kind, one.subject) for one in aside if isinstance(one, v.DecisionSuspended)] == [
+        ("queue", "root.web"), ("ask", "web-0"), ("ask", "web-1"),
+    ]  # fmt: skip
+    assert [one.cause for one in aside] == [
+        0,
+        aside[0].seq,
+        aside[1].seq,
+        aside[0].seq,
+        aside[3].seq,
+    ]
+    engine = restored(engine) if restart else engine
+    events = engine.step(
+        START + 1, [v.Proposal(input=one) for one in (ask("web-2"), ask("research-2", "research"))]
+    )
+    assert bound(events) == {"research-1", "research-2"}
+    assert [one.subject for one in suspension.in_force(engine.state)] == [
+        "root.web",
+        "web-0",
+        "web-1",
+        "web-2",
+    ]
+    events = engine.step(START + 2, [v.Proposal(input=queues())])
+    assert bound(events) == {"web-0", "web-1", "web-2"}
+    assert not engine.state.suspended
+
+
+@pytest.mark.parametrize("restart", [False, True])
 def test_a_timer_that_is_set_aside_is_never_due_and_then_again(restart):
     """It keeps its time: taken up again it fires as soon as it may."""
     engine = engine_with(*cluster(5))

@@ -28,6 +28,7 @@ from evsched.cli.debug import replay
 from evsched.core import evictions, state, suspension, validation
 from evsched.core.quota import enforcement
 from evsched.core.yunikorn import allocation, guarantee, turns
+from evsched.core.yunikorn.family import YunikornFamily
 from evsched.service.rebuilding import Snapshots
 from replays.checking import bundle
 from tests.service.breaking import BAD, bound, ended, make_room, suspended, told, waits
@@ -173,6 +174,34 @@ async def test_a_cycle_that_raises_for_nobody_in_particular_is_set_aside(world, 
     assert [one.kind for one in history.only(DecisionResumed)] == ["cycle"]
     assert {"research-1"} <= bound(history)
     assert [one.ask for one in history.only(PreemptionDecided)] == ["research-2"]
+
+
+@told
+async def test_a_queue_that_raises_is_set_aside(world, broken):
+    """Where allocation fails with one queue's asks, the asks of others are bound; a configuration takes it up again."""
+    world.start()
+    await world.propose(*cluster(6), ask("research-1", "research", 11))
+    await asyncio.sleep(1)
+    broken(
+        YunikornFamily,
+        "allocate",
+        lambda _, step: any(one.queue == "root.research" for one in step.state.asks.values()),
+    )
+    await world.propose(release("web-0"), ask("web-6"))
+    await asyncio.sleep(5)
+    await world.propose(release("web-1"), ask("research-2", "research", 11), ask("web-7"))
+    await asyncio.sleep(5)
+    broken.mend()
+    await world.propose(release("web-2"), queues(name="again"))
+    await asyncio.sleep(5)
+    history = await world.end()
+    first, *others = suspended(history)
+    assert first == ("queue", "root.research")
+    assert set(others) == {("ask", "research-1"), ("ask", "research-2")}
+    assert bound(history) >= {"web-5", "web-6", "web-7"}
+    assert ("queue", "root.research") in {
+        (one.kind, one.subject) for one in history.only(DecisionResumed)
+    }
 
 
 @told
