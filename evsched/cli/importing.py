@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from evsched.cli.answers import CommandError, refused, say
 
 if TYPE_CHECKING:
-    from events.configuration import YunikornSpec
+    from events.configuration import Configuration, KueueSpec, YunikornSpec
     from replays.importing.observed import ObservedPast
 
 app = App(name="import", help="Make a log of what another scheduler did.")
@@ -57,12 +57,41 @@ async def yunikorn(
             records += read_records(_text(file).splitlines())
         except DumpInvalid as error:
             raise CommandError(f"{file}: {error}") from error
+    spec = None if config is None else cast("YunikornSpec", _configuration(config, "yunikorn"))
     try:
-        past = observed(read, records, None if config is None else _configuration(config))
+        past = observed(read, records, spec)
     except DumpInvalid as error:
         raise CommandError(f"{dump}: {error}") from error
     except ConfigurationError as error:
         raise refused(error.faults) from error
+    await _write(past, log)
+
+
+@app.command
+async def kueue(workloads: Path, log: Path, /, *, config: Path) -> None:
+    """Make a log of Kueue's Workload objects: what was asked for, when quota was reserved, how it ended.
+
+    The log holds observations and no decisions, each at its time, and is read by every command. A
+    Workload keeps its last admission only.
+
+    **Examples**
+
+    `kubectl get workloads.kueue.x-k8s.io -A -o json > workloads.json`
+
+    `evsched import kueue workloads.json week.jsonl.zst --config manifests`
+
+    Args:
+        workloads: Workload objects, as JSON or YAML.
+        log: A new file, ending in .jsonl or .jsonl.zst.
+        config: Manifests of ClusterQueues and so on: a file or a folder.
+    """
+    from replays.importing.kueue import WorkloadsInvalid, observed, read_workloads  # noqa: PLC0415
+
+    spec = cast("KueueSpec", _configuration(config, "kueue"))
+    try:
+        past = observed(read_workloads(_text(workloads), str(workloads)), spec)
+    except WorkloadsInvalid as error:
+        raise CommandError(str(error)) from error
     await _write(past, log)
 
 
@@ -73,14 +102,19 @@ def _text(file: Path) -> str:
         raise CommandError(f"{file}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _configuration(file: Path) -> YunikornSpec:
-    from evsched.config import load  # noqa: PLC0415
+def _configuration(path: Path, form: str) -> Configuration:
+    """Return the one configuration in a file or folder; raise `CommandError` where it is of another format."""
+    from evsched.config import ConfigurationError, load  # noqa: PLC0415
     from evsched.core.registry import format_of  # noqa: PLC0415
 
-    found = load([file]).configurations
-    if [format_of(one) for one in found] != ["yunikorn"]:
-        raise CommandError(f"{file}: {len(found)} partitions found, expected one of a queues.yaml")
-    return cast("YunikornSpec", found[0])
+    try:
+        found = load([path]).configurations
+    except ConfigurationError as error:
+        raise refused(error.faults) from error
+    if [format_of(one) for one in found] != [form]:
+        formats = ", ".join(map(format_of, found))
+        raise CommandError(f"{path}: found {formats}, expected one configuration of {form}")
+    return found[0]
 
 
 async def _write(past: ObservedPast, file: Path) -> None:

@@ -170,7 +170,7 @@ def test_a_configuration_of_another_family_is_not_taken_for_the_dump(tmp_path, c
     kueue = "docs/examples/kueue/queues.yaml"
     command = ["import", "yunikorn", str(tmp_path / "dump.json"), str(tmp_path / "week.jsonl")]
     assert run([*command, "--config", kueue]) == 2
-    assert "expected one of a queues.yaml" in capsys.readouterr().err
+    assert "found kueue, expected one configuration of yunikorn" in capsys.readouterr().err
 
 
 async def _length(file):
