@@ -6,18 +6,23 @@ against the other.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiosql
 import msgspec
+from msgspec import Struct
 
+from evsched.core.kueue.model import quota_in
 from evsched.core.timers import PAUSE
-from projections.rows import text
+from projections.queue_rows import text
+from projections.temporal import places
 
 if TYPE_CHECKING:
     import sqlite3
 
+    from evsched.core.queues import Queue
     from evsched.core.state import State
 
 TableRows = list[tuple[Any, ...]]
@@ -27,7 +32,6 @@ _queries = aiosql.from_path(Path(__file__).parent / "sql" / "asof.sql", "sqlite3
 
 TABLES = (
     "queues",
-    "usage",
     "nodes",
     "applications",
     "asks",
@@ -70,10 +74,86 @@ def document_at(connection: sqlite3.Connection, seq: int) -> str:
     return str(_queries.document_at(connection, seq=seq) or "")
 
 
+class LeafAmounts(Struct):
+    """What a leaf has at a moment; amounts by resource name, those that are 0 may be there.
+
+    Attributes:
+        usage: What runs, what is leaving included.
+        pending: What waits.
+        preempting: What of the usage is being evicted.
+        asks, allocations, applications: How many there are.
+    """
+
+    usage: dict[str, int]
+    pending: dict[str, int]
+    preempting: dict[str, int]
+    asks: int = 0
+    allocations: int = 0
+    applications: int = 0
+
+
+def leaves_at(connection: sqlite3.Connection, seq: int) -> dict[str, LeafAmounts]:
+    """Return what the leaves have after event ``seq``, by path; one that nothing ever came to is not there."""
+    step = _queries.step_before(connection, seq=seq)
+    found = {
+        row[0]: LeafAmounts(amounts(row[1]), amounts(row[2]), amounts(row[3]), *row[4:])
+        for row in _queries.leaf_usage(connection, seq=step)
+    }
+    if step == seq:
+        return found
+
+    def leaf(path: str) -> LeafAmounts:
+        return found.setdefault(path, LeafAmounts({}, {}, {}))
+
+    end = _queries.end_seq(connection)
+    given = {
+        "step": step, "seq": seq, "now": text(places(seq, end)), "before": text(places(step, end)),
+    }  # fmt: skip
+    for path, resources, sign in _queries.asks_since(connection, **given):
+        one = leaf(path)
+        one.asks += sign
+        _add(one.pending, resources, sign)
+    for path, resources, sign, leaves in _queries.allocations_since(connection, **given):
+        one = leaf(path)
+        one.allocations += sign
+        _add(one.usage, resources, sign)
+        if leaves:
+            _add(one.preempting, resources, sign)
+    for path, sign in _queries.applications_since(connection, **given):
+        leaf(path).applications += sign
+    return found
+
+
+def _add(total: dict[str, int], resources: str, sign: int) -> None:
+    for name, amount in amounts(resources).items():
+        total[name] = total.get(name, 0) + sign * amount
+
+
+def amounts(written: str) -> dict[str, int]:
+    """Return amounts as they stand in a table, a dictionary of its own each time."""
+    return dict(_amounts(written))
+
+
+@lru_cache(maxsize=10_000)
+def _amounts(written: str) -> dict[str, int]:
+    return msgspec.json.decode(written, type=dict[str, int])
+
+
 def from_tables(connection: sqlite3.Connection, seq: int) -> Answers:
     """Return what held after event ``seq``, from the read model."""
-    found = {table: list(getattr(_queries, f"{table}_at")(connection, seq=seq)) for table in TABLES}
+    found: Answers = {
+        table: list(getattr(_queries, f"{table}_at")(connection, seq=seq)) for table in TABLES
+    }
     found["queues"].sort()
+    order = dict(_queries.resource_order(connection))
+
+    def ordered(one: dict[str, int]) -> str:
+        return text({name: one[name] for name in sorted(one, key=order.__getitem__) if one[name]})
+
+    found["usage"] = sorted(
+        (path, ordered(leaf.usage), ordered(leaf.pending), leaf.asks)
+        for path, leaf in leaves_at(connection, seq).items()
+    )
     return found
 
 
@@ -81,8 +161,11 @@ def from_state(state: State) -> Answers:
     """Return the same from a state."""
     names, shapes = state.types.names, state.types.shapes
 
-    def limits(found: dict[int, int]) -> str:
-        return text(dict(sorted((names[index], amount) for index, amount in found.items())))
+    def limits(found: dict[int, int], queue: Queue) -> str | None:
+        """Return limits that Kueue's queues have none of, as they have quotas."""
+        if quota_in(queue) is not None:
+            return None
+        return text({names[index]: found[index] for index in sorted(found)})
 
     def amounts(vector: list[int]) -> str:
         return text({names[index]: amount for index, amount in enumerate(vector) if amount})
@@ -96,7 +179,7 @@ def from_state(state: State) -> Answers:
         "queues": sorted({
             (
                 q.path, q.parent.path if q.parent is not None else None, int(q.leaf), int(q.dynamic), int(q.draining),
-                limits(q.guaranteed), limits(q.maximum),
+                limits(q.guaranteed, q), limits(q.maximum, q),
             )
             for q in queues
         }),

@@ -24,6 +24,9 @@ _NARROWS = ("queue", "from_seq", "to_seq", "seq", "of", "limit")
 DEFAULT_LIMIT = 1000
 FOREVER = 2**62
 
+MAPPED_BYTES = 2**32
+"""How much of a file is mapped into memory by whoever reads it: each question is a connection of its own, with nothing cached."""
+
 
 class Question(Struct, frozen=True, kw_only=True):
     """One audit question.
@@ -105,7 +108,9 @@ def questions() -> dict[str, Question]:
 
 def connect(path: Path | str) -> sqlite3.Connection:
     """Return a connection that can only read the file at ``path``."""
-    return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+    found = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+    found.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
+    return found
 
 
 def ask(path: Path | str, name: str, scope: Scope = EVERYTHING) -> Answer:

@@ -19,8 +19,8 @@ from aiosql.utils import SQLLoadException, SQLParseException
 from events import vocabulary as v
 from events.chain import START
 from events.streams.private_files import touch
+from projections.queue_rows import text
 from projections.read_model import Place, RebuildNeeded, decode_head, encode_head
-from projections.rows import text
 
 if TYPE_CHECKING:
     from events.chain import RecordedStep

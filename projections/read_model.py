@@ -11,6 +11,7 @@ ever reads half of one; it need not survive anything on the way and is not journ
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from functools import partial
 from pathlib import Path
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
     from events.chain import RecordedStep
     from events.vocabulary import AnyEvent
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 KEEP_STATE_EVERY = 200_000
 """After how many events the folded state is written along."""
 FLUSH_EVERY = 50_000
 """After how many events a rebuild hands its rows to SQLite."""
 
 _queries = aiosql.from_path(Path(__file__).parent / "sql" / "schema.sql", "sqlite3")
+_views = aiosql.from_path(Path(__file__).parent / "sql" / "views.sql", "sqlite3")
 _FOLLOWING = ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -65536")
 _REBUILDING = (
     "journal_mode = OFF",
@@ -125,8 +127,9 @@ class ReadModel:
         connection = self._connection
         if not _has(connection, "position"):
             connection.execute("BEGIN")
-            for statement in _statements(_queries.create_schema.sql):
-                connection.execute(statement)
+            for script in (_queries.create_schema.sql, _views.create_views.sql):
+                for statement in _statements(script):
+                    connection.execute(statement)
             self._set_position(START)
             connection.execute("COMMIT")
         self._written = self.at = _position(connection, self._log_id)
@@ -420,7 +423,8 @@ def _has(connection: sqlite3.Connection, name: str) -> bool:
 def _statements(script: str) -> list[str]:
     """Return the statements of a script, so that they can be part of a transaction (``executescript`` commits)."""
     lines = [line for line in script.splitlines() if not line.lstrip().startswith("--")]
-    return [statement.strip() for statement in "\n".join(lines).split(";") if statement.strip()]
+    parts = re.split(r";$", "\n".join(lines), flags=re.MULTILINE)  # comments hold semicolons, too
+    return [statement.strip() for statement in parts if statement.strip()]
 
 
 def remove(path: Path) -> None:

@@ -6,22 +6,25 @@ and end with it. It knows no SQL beyond `Temporal` and the plain inserts of tabl
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from events import vocabulary as v
 from evsched.core.reducer import apply
-from projections.temporal import KEY, Temporal
+from projections.marks import Marks
+from projections.queue_rows import queue_row, text, user_limit_rows
+from projections.tables import Tables
+from projections.temporal import KEY
+from projections.watched import WatchedTimers
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from evsched.core.state import State
     from evsched.core.workloads import Allocation, Ask
-
-_json = msgspec.json.Encoder()
 
 BUCKET = 4096
 """How many events share a row of the counting tables: a question about a long time adds up rows of whole buckets."""
@@ -31,6 +34,9 @@ MOST_TEXTS = 200_000
 
 GROWING = {
     "frames": 3,
+    "cycles": 2,
+    "resource_types": 3,
+    "marks": 6,
     "preemptions": 11,
     "victims": 14,
     "quota_actions": 10,
@@ -49,12 +55,7 @@ _ADD_COUNTS = """INSERT INTO victim_counts (bucket, kind, queue, reason, victims
     ON CONFLICT DO UPDATE SET victims = victims + excluded.victims"""
 
 
-def text(value: object) -> str:
-    """Return a value as JSON text."""
-    return _json.encode(value).decode()
-
-
-class ReadModelRows:
+class ReadModelRows(Tables):
     """The rows of all tables, as of the last event taken.
 
     Attributes:
@@ -64,33 +65,13 @@ class ReadModelRows:
     def __init__(self, state: State) -> None:
         """Begin with a state whose rows are in the tables already (or an empty one)."""
         self.state = state
-        self.configurations = Temporal(
-            "configurations",
-            ("format", "configuration", "document", "proposal", "source", "actor", "message"),
-        )
-        self.queues = Temporal(
-            "queues", ("queue", "parent", "leaf", "dynamic", "draining", "guaranteed", "maximum")
-        )
-        self.usage = Temporal("queue_usage", ("queue", "usage", "pending", "pending_asks"))
-        self.nodes = Temporal("nodes", ("node", "capacity", "labels", "schedulable"))
-        self.applications = Temporal("applications", ("application", "queue", "user", "created"))
-        self.asks = Temporal(
-            "asks", ("ask", "application", "queue", "resources", "priority", "created", "outcome")
-        )
-        self.allocations = Temporal(
-            "allocations",
-            ("allocation", "application", "queue", "node", "resources", "priority", "created", "bound",
-             "eviction_requested", "victim_of", "quota_of", "outcome"),
-        )  # fmt: skip
-        self.reservations = Temporal("reservations", ("ask", "node"))
-        self.pauses = Temporal(
-            "pauses", ("application", "queue", "until", "asks", "threshold", "outcome")
-        )
-        self.temporal = (
-            self.configurations, self.queues, self.usage, self.nodes, self.applications, self.asks, self.allocations,
-            self.reservations, self.pauses,
-        )  # fmt: skip
+        super().__init__()
+        self.watched = state.timers = WatchedTimers(list(state.timers.armed.values()))
+        self._running = Counter(one.queue for one in state.allocations.values())
+        self._touched: dict[str, None] = {}
+        self._types = 0
         self._growing: dict[str, list[tuple[Any, ...]]] = {table: [] for table in GROWING}
+        self._marks = Marks(state, self._growing["marks"], self._texts)
         self._shape_text: dict[int, str] = {}
         self._vector_text: dict[tuple[int, ...], str] = {}
         self._waits: dict[tuple[int, str, str], list[int]] = {}
@@ -102,6 +83,10 @@ class ReadModelRows:
         """Take up what the tables hold."""
         for table in self.temporal:
             table.load(connection)
+        # What the file holds was folded without rows: they are compared with the state from here on.
+        self._running = Counter(one.queue for one in self.state.allocations.values())
+        self.watched.changed.clear()
+        self._types = len(self.state.types.names)
 
     def flush(self, connection: sqlite3.Connection, *, still_open: bool = True) -> None:
         """Write what changed; the caller commits. ``still_open`` as of `Temporal.flush`."""
@@ -126,8 +111,11 @@ class ReadModelRows:
     # --------------------------------------------------------------------------------------- events
 
     def step(self, frame: int, time: int, seq: int) -> None:
-        """Note the end of a step, by which times are turned into places."""
+        """Note the end of a step, by which times are turned into places, and what the leaves have then."""
         self._growing["frames"].append((frame, time, seq))
+        for path in self._touched:
+            self._leaf(path, seq, time)
+        self._touched.clear()
 
     def take(self, event: v.AnyEvent, time: int) -> None:
         """Apply an event of a frame with this time and note its rows."""
@@ -137,6 +125,24 @@ class ReadModelRows:
             apply(self.state, event)
         else:
             handler(self, event, time)
+        if self.watched.changed:
+            self._armed(event.seq, time)
+        if len(self.state.types.names) > self._types:
+            names = self.state.types.names
+            fresh = range(self._types, len(names))
+            self._growing["resource_types"] += [(one, names[one], event.seq) for one in fresh]
+            self._types = len(names)
+
+    def _armed(self, seq: int, time: int) -> None:
+        """Note the timers that were armed or taken off."""
+        armed, table = self.state.timers.armed, self.timers
+        for name in self.watched.changed:
+            timer = armed.get(name)
+            if timer is not None:
+                table.put(seq, time, timer.id, timer.due, timer.kind, timer.subject, timer.cause)
+            elif name in table.open:
+                table.end(seq, time, name)
+        self.watched.changed.clear()
 
     def _amounts(self, shape: int) -> str:
         found = self._shape_text.get(shape)
@@ -145,20 +151,18 @@ class ReadModelRows:
         return found
 
     def _leaf(self, path: str, seq: int, time: int) -> None:
-        """Note usage and pending of a leaf that changed."""
+        """Note what a leaf has at the end of a step that changed it."""
         queue = self.state.queues.get(path)
         if queue is None:
             return
-        usage, pending = tuple(queue.usage), tuple(queue.pending)
-        texts = self._vector_text
+        write = self._texts
         self.usage.put(
-            seq,
-            time,
-            path,
-            texts.get(usage) or self._vector(usage),
-            texts.get(pending) or self._vector(pending),
-            queue.pending_asks,
-        )
+            seq, time, path, write(tuple(queue.usage)), write(tuple(queue.pending)), write(tuple(queue.preempting)),
+            queue.pending_asks, self._running[path], len(queue.applications),
+        )  # fmt: skip
+
+    def _texts(self, amounts: tuple[int, ...]) -> str:
+        return self._vector_text.get(amounts) or self._vector(amounts)
 
     def _vector(self, amounts: tuple[int, ...]) -> str:
         if len(self._vector_text) >= MOST_TEXTS:
@@ -185,29 +189,11 @@ class ReadModelRows:
         """Note every queue that came, changed or went."""
         names = self.state.types.names
         present = {}
+        limits: dict[str, tuple[Any, ...]] = {}
         for queue in (self.state.root, *self.state.queues.values()):
             if queue.path:
-                present[queue.path] = (
-                    queue.path,
-                    queue.parent.path if queue.parent is not None else None,
-                    int(queue.leaf),
-                    int(queue.dynamic),
-                    int(queue.draining),
-                    text(
-                        dict(
-                            sorted(
-                                (names[index], amount) for index, amount in queue.guaranteed.items()
-                            )
-                        )
-                    ),
-                    text(
-                        dict(
-                            sorted(
-                                (names[index], amount) for index, amount in queue.maximum.items()
-                            )
-                        )
-                    ),
-                )
+                present[queue.path] = queue_row(queue, names)
+                limits.update((one[0], one) for one in user_limit_rows(queue))
         for path in [path for path in self.queues.open if path not in present]:
             self.queues.end(seq, time, path)
             if path in self.usage.open:
@@ -216,6 +202,12 @@ class ReadModelRows:
             held = self.queues.open.get(path)
             if held is None or tuple(held[KEY:]) != values:
                 self.queues.put(seq, time, *values)
+        for key in [key for key in self.user_limits.open if key not in limits]:
+            self.user_limits.end(seq, time, key)
+        for key, values in limits.items():
+            held = self.user_limits.open.get(key)
+            if held is None or tuple(held[KEY:]) != values:
+                self.user_limits.put(seq, time, *values)
 
     def _queue_event(self, event: v.QueueCreated | v.QueueRemoved, time: int) -> None:
         apply(self.state, event)
@@ -225,13 +217,8 @@ class ReadModelRows:
         apply(self.state, event)
         node = self.state.nodes[event.node]
         self.nodes.put(
-            event.seq,
-            time,
-            node.name,
-            text(node.resources),
-            text(node.labels),
-            int(node.schedulable),
-        )
+            event.seq, time, node.name, text(node.resources), text(node.labels), int(node.schedulable),
+        )  # fmt: skip
 
     def _node_removed(self, event: v.NodeRemoved, time: int) -> None:
         apply(self.state, event)
@@ -247,33 +234,33 @@ class ReadModelRows:
         elif held is None or held[-1] != application.created:
             # An ask that is older than its application makes the application older too.
             self.applications.put(
-                seq, time, name, application.leaf.path, application.user, application.created
-            )
+                seq, time, name, application.leaf.path, application.user, text(application.groups), application.created
+            )  # fmt: skip
 
     def _placed(self, event: v.ApplicationPlaced, time: int) -> None:
         apply(self.state, event)
         self._application(event.application, event.seq, time)
+        application = self.state.applications.get(event.application)
+        if application is not None:
+            self._touched[application.leaf.path] = None
 
     def _application_removed(self, event: v.ApplicationRemoved, time: int) -> None:
+        application = self.state.applications.get(event.application)
         apply(self.state, event)
         self._application(event.application, event.seq, time)
+        if application is not None:
+            self._touched[application.leaf.path] = None
 
     def _asked(self, event: v.AskSubmitted, time: int) -> None:
         apply(self.state, event)
         ask = self.state.asks[event.ask]
         self.asks.put(
-            event.seq,
-            time,
-            ask.id,
-            ask.application,
-            ask.queue,
-            self._amounts(ask.shape),
-            ask.priority,
-            ask.created,
-            "",
-        )
+            event.seq, time, ask.id, ask.application, ask.queue, self._amounts(ask.shape), ask.priority, ask.created,
+            ask.required_node, "",
+        )  # fmt: skip
         self._application(ask.application, event.seq, time)
-        self._leaf(ask.queue, event.seq, time)
+        self._marks.application(ask.application, event.seq)
+        self._touched[ask.queue] = None
 
     def _withdrawn(self, event: v.AskWithdrawn, time: int) -> None:
         ask = self.state.asks.get(event.ask)
@@ -282,7 +269,8 @@ class ReadModelRows:
             return
         self._unasked(ask, event.seq, time, "withdrawn")
         self._application(ask.application, event.seq, time)
-        self._leaf(ask.queue, event.seq, time)
+        self._marks.application(ask.application, event.seq)
+        self._touched[ask.queue] = None
 
     def _unasked(self, ask: Ask, seq: int, time: int, outcome: str) -> None:
         waited = time - max(min(ask.created, self.asks.open[ask.id][2]), EARLIEST)
@@ -297,6 +285,8 @@ class ReadModelRows:
         self.asks.end(seq, time, ask.id, outcome)
         if ask.id in self.reservations.open:
             self.reservations.end(seq, time, ask.id)
+        if ask.id in self.attempts.open:
+            self.attempts.end(seq, time, ask.id)
         if (
             self.pauses.open
             and ask.application in self.pauses.open
@@ -307,61 +297,80 @@ class ReadModelRows:
 
     def _allocation(self, allocation: Allocation, seq: int, time: int) -> None:
         self.allocations.put(
-            seq,
-            time,
-            allocation.id,
-            allocation.application,
-            allocation.queue,
-            allocation.node,
-            self._amounts(allocation.shape),
-            allocation.priority,
-            allocation.created,
-            allocation.bound,
-            allocation.eviction_requested,
-            allocation.victim_of,
-            allocation.quota_of,
-            "",
-        )
+            seq, time, allocation.id, allocation.application, allocation.queue, allocation.node,
+            self._amounts(allocation.shape), allocation.priority, allocation.created, allocation.bound,
+            allocation.eviction_requested, allocation.victim_of, allocation.quota_of, "",
+        )  # fmt: skip
 
     def _bound(self, event: v.AllocationBound | v.BindingObserved, time: int) -> None:
         ask = self.state.asks.get(event.ask)
-        if ask is None:  # the cluster says that it runs where evsched bound it
-            apply(self.state, event)
-            return
         apply(self.state, event)
+        if ask is None:  # the cluster says that it runs where evsched bound it
+            return
         self._unasked(ask, event.seq, time, "bound")
-        self._allocation(self.state.allocations[event.ask], event.seq, time)
-        self._leaf(ask.queue, event.seq, time)
+        self._began(self.state.allocations[event.ask], event.seq, time)
 
     def _restored(self, event: v.AllocationRestored, time: int) -> None:
         apply(self.state, event)
         allocation = self.state.allocations[event.allocation]
-        self._allocation(allocation, event.seq, time)
         self._application(allocation.application, event.seq, time)
-        self._leaf(allocation.queue, event.seq, time)
+        self._began(allocation, event.seq, time)
+
+    def _began(self, allocation: Allocation, seq: int, time: int) -> None:
+        self._allocation(allocation, seq, time)
+        self._running[allocation.queue] += 1
+        self._worked(allocation, seq)
+
+    def _worked(self, allocation: Allocation, seq: int) -> None:
+        """Note what an allocation that began or ended changed of its queue, its application and its node."""
+        self._marks.application(allocation.application, seq)
+        if allocation.node is not None:
+            self._marks.node(allocation.node, seq)
+        self._touched[allocation.queue] = None
 
     def _leaving(self, event: v.EvictionObserved, time: int) -> None:
         apply(self.state, event)
-        self._allocation(self.state.allocations[event.allocation], event.seq, time)
+        self._evicted([event.allocation], event.seq, time)
 
     def _released(self, event: v.AllocationReleased, time: int) -> None:
         allocation = self.state.allocations[event.allocation]
         apply(self.state, event)
         self.allocations.end(event.seq, time, allocation.id, event.reason)
         self._application(allocation.application, event.seq, time)
-        self._leaf(allocation.queue, event.seq, time)
+        self._running[allocation.queue] -= 1
+        self._worked(allocation, event.seq)
 
     def _reserved(
         self, event: v.AskNominated | v.NodeReserved | v.ReservationRestored, time: int
     ) -> None:
         apply(self.state, event)
         self.reservations.put(event.seq, time, event.ask, event.node)
+        self._attempt(event.ask, event.seq, time)
 
     def _unreserved(self, event: v.ReservationReleased, time: int) -> None:
         apply(self.state, event)
         self.reservations.end(event.seq, time, event.ask)
 
     # ------------------------------------------------------------------------------------ decisions
+
+    def _attempt(self, name: str, seq: int, time: int) -> None:
+        """Note what is remembered of the attempts to preempt for an ask that waits."""
+        ask = self.state.asks.get(name)
+        if ask is None:
+            return
+        values = (name, self.state.unschedulable_since.get(name), int(ask.preempted), ask.failed)
+        held = self.attempts.open.get(name)
+        if values[1:] == (None, 0, ""):
+            if held is not None:
+                self.attempts.end(seq, time, name)
+        elif held is None or tuple(held[KEY:]) != values:
+            self.attempts.put(seq, time, *values)
+
+    def _cycle(self, event: v.CycleStarted, time: int) -> None:
+        apply(self.state, event)
+        self._growing["cycles"].append((event.seq, self.state.cycles))
+        for name in event.tried:
+            self._attempt(name, event.seq, time)
 
     def _paused(self, event: v.ApplicationPaused, time: int) -> None:
         apply(self.state, event)
@@ -373,12 +382,8 @@ class ReadModelRows:
 
     def _resumed(self, event: v.ApplicationResumed, time: int) -> None:
         apply(self.state, event)
-        self.pauses.end(
-            event.seq,
-            time,
-            event.application,
-            "configuration" if event.due is None else "time over",
-        )
+        outcome = "configuration" if event.due is None else "time over"
+        self.pauses.end(event.seq, time, event.application, outcome)
 
     def _victims(
         self,
@@ -406,9 +411,16 @@ class ReadModelRows:
             int(event.cut), time - ask.created,
         ))  # fmt: skip
         self._victims(event, time, for_ask=ask.id, for_queue=ask.queue, kind=event.algorithm)
-        for victim in event.victims:
-            self._allocation(self.state.allocations[victim.id], event.seq, time)
+        self._evicted([victim.id for victim in event.victims], event.seq, time)
         self._reservation(ask.id, event.seq, time)
+        self._attempt(ask.id, event.seq, time)
+
+    def _evicted(self, names: Sequence[str], seq: int, time: int) -> None:
+        """Note allocations whose eviction was requested or called off, and what of their queues is leaving."""
+        for name in names:
+            self._allocation(self.state.allocations[name], seq, time)
+        for queue in dict.fromkeys(self.state.allocations[name].queue for name in names):
+            self._touched[queue] = None
 
     def _reservation(self, ask: str, seq: int, time: int) -> None:
         node = self.state.reservations.get(ask)
@@ -421,10 +433,10 @@ class ReadModelRows:
 
     def _preemption_withdrawn(self, event: v.PreemptionWithdrawn, time: int) -> None:
         apply(self.state, event)
-        for name in event.victims:
-            self._allocation(self.state.allocations[name], event.seq, time)
+        self._evicted(event.victims, event.seq, time)
         if event.ask is not None:
             self._reservation(event.ask, event.seq, time)
+            self._attempt(event.ask, event.seq, time)
 
     def _quota(self, event: v.AnyEvent, time: int) -> None:
         apply(self.state, event)
@@ -436,8 +448,7 @@ class ReadModelRows:
         ))  # fmt: skip
         if isinstance(event, v.QuotaPreemptionDecided):
             self._victims(event, time, for_ask=None, for_queue=event.queue, kind="quota")
-            for victim in victims:
-                self._allocation(self.state.allocations[victim.id], event.seq, time)
+            self._evicted([victim.id for victim in victims], event.seq, time)
 
     def _rejected(self, event: v.InputRejected, time: int) -> None:
         apply(self.state, event)
@@ -449,16 +460,10 @@ class ReadModelRows:
 
     def _failed(self, event: v.PreemptionFailed, time: int) -> None:
         apply(self.state, event)
-        self._growing["failures"].append(
-            (
-                event.seq,
-                time,
-                event.ask,
-                self.state.asks[event.ask].queue,
-                event.reason,
-                int(event.cut),
-            )
-        )
+        self._attempt(event.ask, event.seq, time)
+        queue = self.state.asks[event.ask].queue
+        row = (event.seq, time, event.ask, queue, event.reason, int(event.cut))
+        self._growing["failures"].append(row)
 
 
 _HANDLERS: dict[type, Callable[[ReadModelRows, Any, int], None]] = {
@@ -491,4 +496,5 @@ _HANDLERS: dict[type, Callable[[ReadModelRows, Any, int], None]] = {
     v.QuotaPreemptionUnhelpful: ReadModelRows._quota,  # noqa: SLF001
     v.InputRejected: ReadModelRows._rejected,  # noqa: SLF001
     v.PreemptionFailed: ReadModelRows._failed,  # noqa: SLF001
+    v.CycleStarted: ReadModelRows._cycle,  # noqa: SLF001
 }

@@ -4,6 +4,10 @@ What holds now is kept in memory by its key. A row that comes and goes between t
 written once, complete; one that holds across a flush is written open and closed later by its id. So
 the cost of a change is one row, whatever the size of the table. Ids are given when rows are
 written, so that every row goes to the end of its table.
+
+What holds at one moment is found without looking at what ended before it, or began later: a row of a
+*forked* table lies at one place of a binary tree over all ``seq`` (the relational interval tree of
+Kriegel, Pötke and Seidl, 2000), and only rows at some twenty places can hold at a moment (`places`).
 """
 
 from __future__ import annotations
@@ -21,6 +25,24 @@ KEY = 5
 """Where the values of a row begin, the key first."""
 
 
+def fork(from_seq: int, to_seq: int) -> int:
+    """Return where a row lies that holds from one ``seq`` up to another: among them the one that most powers of 2 divide.
+
+    One that still holds (`OPEN`) lies at `OPEN`.
+    """
+    if to_seq == OPEN:
+        return OPEN
+    last = to_seq - 1
+    level = ((from_seq - 1) ^ last).bit_length() - 1
+    return (last >> level) << level
+
+
+def places(seq: int, end: int) -> list[int]:
+    """Return where rows can lie that hold after event ``seq``, in a read model that goes to event ``end``."""
+    levels = range(end.bit_length())
+    return [((seq >> level + 1) << level + 1) + (1 << level) for level in levels] + [OPEN]
+
+
 class Temporal:
     """One temporal table whose first value column is its key.
 
@@ -29,8 +51,8 @@ class Temporal:
             the id is 0 before the row is written.
     """
 
-    def __init__(self, table: str, columns: Iterable[str]) -> None:
-        """Take the name of the table and its value columns, the key first."""
+    def __init__(self, table: str, columns: Iterable[str], *, forked: bool = False) -> None:
+        """Take the name of the table and its value columns, the key first; ``forked``: rows say where they fork."""
         self.table = table
         self.columns = tuple(columns)
         self.open: dict[str, list[Any]] = {}
@@ -38,12 +60,15 @@ class Temporal:
         self._closed: list[list[Any]] = []
         self._ends: list[tuple[Any, ...]] = []
         self._next_id = 1
+        self._forked = forked
         names = ("id", "from_seq", "from_time", "to_seq", "to_time", *self.columns)
+        if forked:
+            names = (*names, "fork")
         marks = ", ".join("?" * len(names))
         self._insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - names of ours
-        self._end = f"UPDATE {table} SET to_seq = ?, to_time = ? WHERE id = ?"  # noqa: S608
-        self._end_outcome = f"UPDATE {table} SET to_seq = ?, to_time = ?, outcome = ? WHERE id = ?"  # noqa: S608
         self._has_outcome = "outcome" in self.columns
+        ends = ("to_seq", "to_time", *("outcome",) * self._has_outcome, *("fork",) * forked)
+        self._end = f"UPDATE {table} SET {' = ?, '.join(ends)} = ? WHERE id = ?"  # noqa: S608
 
     def load(self, connection: sqlite3.Connection) -> None:
         """Take up what the table holds: its open rows, and the next free id."""
@@ -70,9 +95,9 @@ class Temporal:
         """End the row of a key; ``outcome`` fills the last column of tables that have one."""
         row = self.open.pop(key)
         if row[0]:
-            self._ends.append(
-                (seq, time, outcome, row[0]) if self._has_outcome else (seq, time, row[0])
-            )
+            self._ends.append((
+                seq, time, *(outcome,) * self._has_outcome, *(fork(row[1], seq),) * self._forked, row[0],
+            ))  # fmt: skip
             return
         del self._fresh[key]
         if row[1] == seq:
@@ -80,6 +105,10 @@ class Temporal:
         row[3], row[4] = seq, time
         if self._has_outcome:
             row[-1] = outcome
+        if self._forked:
+            last = seq - 1  # as `fork` has it; a call for each row would be felt
+            level = ((row[1] - 1) ^ last).bit_length() - 1
+            row.append((last >> level) << level)
         self._closed.append(row)
 
     def flush(self, connection: sqlite3.Connection, *, still_open: bool = True) -> None:
@@ -91,14 +120,15 @@ class Temporal:
                 which writes them at its end.
         """
         if self._ends:
-            connection.executemany(
-                self._end_outcome if self._has_outcome else self._end, self._ends
-            )
+            connection.executemany(self._end, self._ends)
             self._ends.clear()
         self._write(connection, self._closed)
         self._closed.clear()
         if still_open:
-            self._write(connection, self._fresh.values())
+            fresh = self._fresh.values()
+            self._write(connection, [[*row, OPEN] for row in fresh] if self._forked else fresh)
+            for number, row in enumerate(fresh, self._next_id - len(fresh)):
+                row[0] = number
             self._fresh.clear()
 
     def _write(self, connection: sqlite3.Connection, rows: Collection[list[Any]]) -> None:

@@ -22,6 +22,7 @@ from replays.history.rows import (
     TimerRow,
     document,
 )
+from replays.history.tabled import Narrowed, NoSuchRow, TabledMoment
 from replays.history.views import View
 
 PAGE = 500
@@ -59,27 +60,8 @@ class StateRows(Struct, frozen=True, kw_only=True):
     next: str | None
 
 
-class RowsWanted(Struct, frozen=True, kw_only=True):
-    """Which rows of a view are wanted.
-
-    Attributes:
-        queue: Those in this queue and below it.
-        application, node: Those of this application, on this node.
-        key: The one row with this key.
-        after: Those behind the row with this key.
-        limit: Most of them.
-    """
-
-    queue: str | None = None
-    application: str | None = None
-    node: str | None = None
-    key: str | None = None
-    after: str | None = None
-    limit: int = PAGE
-
-
 def page(
-    state: State, view: View, rows: Sequence[Row], wanted: RowsWanted, rights: Rights
+    state: State, view: View, rows: Sequence[Row], wanted: Narrowed, rights: Rights
 ) -> StateRows:
     """Return the rows that are wanted, from those of a view."""
     found = _narrowed(state, view, rows, wanted, rights)
@@ -97,8 +79,31 @@ def page(
     )
 
 
+def tabled_page(moment: TabledMoment, view: View, wanted: Narrowed) -> StateRows:
+    """Return the rows that are wanted, from the read model, for somebody who sees everything."""
+    for name in ("application", "node", "queue"):
+        if getattr(wanted, name) is not None:
+            _must_have(view, name)
+    if wanted.queue is not None and not moment.has_queue(wanted.queue):
+        raise ApiProblem("unknown-name", f"queue {wanted.queue}: is not there", in_query("queue"))
+    try:
+        found = moment.page(view, wanted)
+    except NoSuchRow as error:
+        raise _no_row(str(error)) from error
+    if wanted.key is not None and not found.rows:
+        raise _no_key(wanted.key, view, moment.seq, moment.time)
+    return StateRows(
+        seq=moment.seq,
+        time=moment.time,
+        view=view,
+        total=found.total,
+        rows=[document(row) for row in found.rows],
+        next=key_of(found.rows[-1]) if found.more else None,
+    )
+
+
 def _narrowed(
-    state: State, view: View, rows: Sequence[Row], wanted: RowsWanted, rights: Rights
+    state: State, view: View, rows: Sequence[Row], wanted: Narrowed, rights: Rights
 ) -> Sequence[Row]:
     for name in ("application", "node"):
         value = getattr(wanted, name)
@@ -117,13 +122,13 @@ def _narrowed(
     if wanted.key is not None:
         rows = [row for row in rows if key_of(row) == wanted.key]
         if not rows:
-            raise ApiProblem(
-                "unknown-name",
-                f"{wanted.key}: is not among the {view} after event {state.seq}"
-                f" of {format_time(state.time)}",
-                in_path("key"),
-            )
+            raise _no_key(wanted.key, view, state.seq, state.time)
     return rows
+
+
+def _no_key(key: str, view: View, seq: int, time: int) -> ApiProblem:
+    detail = f"{key}: is not among the {view} after event {seq} of {format_time(time)}"
+    return ApiProblem("unknown-name", detail, in_path("key"))
 
 
 def _must_have(view: View, name: str) -> None:
@@ -139,7 +144,11 @@ def _behind(rows: Sequence[Row], key: str) -> int:
     for number, row in enumerate(rows):
         if key_of(row) == key:
             return number + 1
-    raise ApiProblem(
+    raise _no_row(key)
+
+
+def _no_row(key: str) -> ApiProblem:
+    return ApiProblem(
         "parameter-invalid",
         f"after: no row has the key {key} at this moment; follow `next` of a page",
         in_query("after"),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from events.vocabulary import AnyInput, ConfigurationApplied
 from evsched.api.calls import Principal, Right
 from evsched.api.identity import AccessSettings
-from evsched.api.pages import RowsWanted, StateRows, page
+from evsched.api.pages import StateRows, page, tabled_page
 from evsched.api.past import LogPlaces, Past
 from evsched.api.problems import ApiProblem
 from evsched.api.rights import Rights, queue_in
@@ -22,6 +22,7 @@ from evsched.core.state import State
 from projections import asof, audit
 from replays.history.diff import DiffQuestion, diff
 from replays.history.rows import Row
+from replays.history.tabled import Narrowed, TabledMoment
 from replays.history.views import VIEWS, View
 
 
@@ -34,9 +35,19 @@ class SeenPast(Past):
         self._access = access
 
     async def rows(
-        self, who: Principal, seq: int | None, view: View, wanted: RowsWanted
+        self, who: Principal, seq: int | None, view: View, wanted: Narrowed
     ) -> StateRows:
-        """Return the rows that somebody sees of the state after an event; None: after the last one that was read."""
+        """Return the rows that somebody sees of the state after an event; None: after the last one that was read.
+
+        The read model answers whoever sees everything. Access lists are judged by states, so that the
+        state is rebuilt for anybody else.
+        """
+        keeper, now = self.keeper, self.keeper.state
+        if keeper.path is not None and Rights(who, self._access, now, now).audit:
+            last = now.seq if seq is None else seq
+            keeper.write_down(last)
+            with closing(audit.connect(keeper.path)) as connection:
+                return tabled_page(TabledMoment(connection, last), view, wanted)
         if seq is None:
             state: State = self.keeper.state
             rows: Sequence[Row] = VIEWS[view](state)

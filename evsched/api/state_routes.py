@@ -9,9 +9,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from evsched.api.calls import Answered, Call, Operation, Reply
-from evsched.api.pages import LARGEST_PAGE, PAGE, RowsWanted, StateRows
+from evsched.api.pages import LARGEST_PAGE, PAGE, StateRows
 from evsched.api.problems import ApiProblem, in_path
 from replays.history.moments import MomentInvalid, parse_moment
+from replays.history.tabled import Narrowed
 from replays.history.views import View
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ async def state_rows(served: Served, call: Call) -> Reply:
     if place.elsewhere is not None:
         return place.elsewhere
     query: StateQuery = call.query
-    wanted = RowsWanted(
+    wanted = Narrowed(
         queue=query.queue,
         application=query.application,
         node=query.node,
@@ -112,7 +113,7 @@ async def state_row(served: Served, call: Call) -> Reply:
     place = await standing(served, call)
     if place.elsewhere is not None:
         return place.elsewhere
-    wanted = RowsWanted(key=call.path["key"], limit=1)
+    wanted = Narrowed(key=call.path["key"], limit=1)
     found = await served.past.ask(
         served.past.rows(call.principal, place.seq, _view(call.path["view"]), wanted)
     )

@@ -45,7 +45,7 @@ def queue_row(state: State, queue: Queue) -> QueueRow:
     names = state.types.names
 
     def limits(amounts: Mapping[int, int]) -> dict[str, int]:
-        return {names[index]: amount for index, amount in amounts.items()}
+        return {names[index]: amounts[index] for index in sorted(amounts)}
 
     def vector(amounts: list[int]) -> dict[str, int]:
         return {names[index]: amount for index, amount in enumerate(amounts) if amount}
@@ -151,8 +151,12 @@ def config(state: State) -> list[SettingRow]:
     """Return the configuration in force, one setting a row, its place in the document as the key."""
     if state.configuration is None:
         return []
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(state.configuration))
-    return [SettingRow(setting=place, value=value) for place, value in _leaves(found, "")]
+    return settings(msgspec.json.decode(msgspec.json.encode(state.configuration)))
+
+
+def settings(configuration: dict[str, Any]) -> list[SettingRow]:
+    """Return the settings of a configuration that was decoded from JSON."""
+    return [SettingRow(setting=place, value=value) for place, value in _leaves(configuration, "")]
 
 
 def _leaves(value: Any, place: str) -> list[tuple[str, Any]]:

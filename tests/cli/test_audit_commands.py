@@ -248,3 +248,23 @@ def test_the_follower_stops_when_it_is_told_to(url, tmp_path, number):
     assert process.returncode == 0, said
     assert "stopped after event 35" in said
     assert run(["project", "status", "--db", str(db)]) == 0
+
+
+def test_at_answers_from_the_read_model_as_from_the_log(url, tmp_path, capsys, monkeypatch):
+    """Whatever it holds it says alike; the end of the log, and what it never heard of, is asked of the log."""
+    path = str(tmp_path / "a.db")
+    assert run(["project", "rebuild", "--db", path]) == 0
+    capsys.readouterr()
+    views = ("queues", "nodes", "apps", "asks", "allocations", "timers", "config")
+    asked = [("21", view) for view in views] + [("end", "asks"), ("2026-01-01T00:00:00Z", "asks")]
+    for moment, view in asked:
+        told = []
+        for db in (path, str(tmp_path / "none.db")):
+            assert run(["at", moment, view, "--json", "--db", db]) == 0
+            told.append(capsys.readouterr())
+        assert told[0] == told[1], (moment, view)
+    for db in (path, str(tmp_path / "none.db")):
+        assert run(["at", "21", "queues", "--queue", "root.nowhere", "--db", db]) == 1
+        assert "never was" in capsys.readouterr().err
+    monkeypatch.setattr("evsched.cli.at.answer", None)
+    assert run(["at", "21", "allocations", "--db", path]) == 0

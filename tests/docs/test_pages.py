@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sqlite3
 import subprocess
@@ -107,27 +106,3 @@ def test_the_projection_of_the_page_works(tmp_path):
             "root.test",
             "2026-01-01",
         )
-
-
-def test_the_page_documents_every_table_and_column(models):
-    """Those that the file has, no more and no less."""
-    text = (DOCS / "auditing.md").read_text(encoding="utf-8")
-    documented = {}
-    for table, columns in re.findall(r"^\| `(\w+)` \| [^|]* \| (.*) \|$", text, re.MULTILINE):
-        documented[table] = re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", columns))
-    always = {"id", "from_seq", "from_time", "to_seq", "to_time"}
-    with closing(sqlite3.connect(models[0])) as connection:
-        tables = [
-            name
-            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        ]
-        found = {
-            name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
-            for name in tables
-        }
-    temporal = {name for name, columns in found.items() if always <= set(columns)}
-    shown = {
-        name: [one for one in columns if name not in temporal or one not in always]
-        for name, columns in found.items()
-    }
-    assert shown == documented

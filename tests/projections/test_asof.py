@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from events import vocabulary as v
@@ -18,7 +20,11 @@ from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections import asof, read_model
 from projections.read_model import ReadModel, Rebuild, RebuildNeeded
+from projections.temporal import OPEN, fork, places
+from replays.history import tabled
 from replays.history.rebuild import History
+from replays.history.tabled import Narrowed, NoSuchRow, TabledMoment
+from replays.history.views import VIEWS
 from replays.recordings import recordings, versions
 from tests.core.histories import START, configurations, first_step, histories, settle
 from tests.examples import examples
@@ -67,6 +73,12 @@ def check_every_moment(path, steps):
             expected = asof.from_state(state)
             found = asof.without_empty_usage(asof.from_tables(reader, event.seq))
             assert found == expected, f"at seq {event.seq}"
+            moment = TabledMoment(reader, event.seq)
+            assert (moment.seq, moment.time) == (state.seq, state.time)
+            for view, rows in VIEWS.items():
+                listed = moment.page(view, Narrowed())
+                assert listed.rows == rows(state), f"{view} at seq {event.seq}"
+                assert (listed.total, listed.more) == (len(listed.rows), False), view
         assert asof.seq_at_time(reader, step.time) >= step.head.next_seq - 1
     reader.close()
 
@@ -274,3 +286,60 @@ def test_tables_and_state_agree_on_every_recorded_log(tmp_path, recording):
 async def read_all(path):
     """Return the steps of an exported log."""
     return [step async for step in History(open_log(path)).steps()]
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 300))
+def test_what_holds_at_a_moment_lies_at_its_places(first, second, moment):
+    """Whatever holds at a moment lies at one of its places, however long the log is."""
+    begin, end = sorted((first, second + 300))
+    if begin <= moment < end:
+        assert fork(begin, end) in places(moment, 600)
+    assert fork(begin, OPEN) in places(moment, 600)
+
+
+@given(configurations(), histories, st.randoms(use_true_random=False))
+@examples(15)
+def test_pages_are_parts_of_what_is_there(tmp_path_factory, configuration, history, dice):
+    """Narrowed by queue, application, node or key, page by page, whichever way the rows are looked for."""
+    steps = steps_of(configuration, history)
+    path = tmp_path_factory.mktemp("model") / "model.db"
+    model = Rebuild(path, "log")
+    for step in steps:
+        model.take(step)
+    model.finish()
+    with closing(sqlite3.connect(path)) as reader, pytest.MonkeyPatch.context() as patch:
+        for _ in range(8):
+            patch.setattr(tabled, "FEW", dice.choice((0, 1, 2000)))
+            check_pages(TabledMoment(reader, dice.randint(0, steps[-1].head.next_seq)), dice)
+
+
+def check_pages(moment, dice):
+    """Hold the pages of a moment against all of its rows."""
+    for view in VIEWS:
+        whole = moment.page(view, Narrowed()).rows
+        key = whole[0].__struct_fields__[0] if whole else ""
+        for field in ("queue", "application", "node"):
+            values = sorted({getattr(row, field, None) or "" for row in whole} - {""})
+            if key == field or not values:
+                continue
+            value = dice.choice(values)
+            below = f"{value}."
+            expected = [
+                row
+                for row in whole
+                if getattr(row, field) == value
+                or (field == "queue" and f"{row.queue}.".startswith(below))
+            ]
+            listed, after = [], None
+            while True:
+                page = moment.page(view, Narrowed(**{field: value}, after=after, limit=2))
+                assert page.total == len(expected), (view, field)
+                listed += page.rows
+                if not page.more:
+                    break
+                after = getattr(page.rows[-1], key)
+            assert listed == expected, (view, field, value)
+        for row in whole[:3]:
+            assert moment.page(view, Narrowed(key=getattr(row, key))).rows == [row]
+        with pytest.raises(NoSuchRow):
+            moment.page(view, Narrowed(after="never was"))

@@ -314,8 +314,8 @@ def crowd(tmp_path_factory):
     with closing(sqlite3.connect(path)) as connection, connection:
         for name, leaf in (("root.p", 0), ("root.p.a", 1), ("root.p.b", 1), ("root.q", 1)):
             connection.execute(
-                "INSERT INTO queues (from_seq, from_time, to_seq, to_time, queue, leaf, dynamic, draining, guaranteed, maximum)"
-                " VALUES (1, 1, ?, ?, ?, ?, 0, 0, '{}', '{}')",
+                "INSERT INTO queues (from_seq, from_time, to_seq, to_time, queue, place, leaf, dynamic, draining,"
+                " guaranteed, maximum) VALUES (1, 1, ?, ?, ?, 0, ?, 0, 0, '{}', '{}')",
                 (OPEN, OPEN, name, leaf),
             )
         for number in range(5000):
