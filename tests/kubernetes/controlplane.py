@@ -18,7 +18,12 @@ from tests.kafka.wire import free_ports
 from tests.kubernetes.api import Api
 from tests.kubernetes.binaries import STAGES, ControlPlaneUnavailable, binaries
 from tests.kubernetes.credentials import Credentials
+from tests.kubernetes.manifests import PATHS, manifests
 
+AGENT = "system:serviceaccount:evsched:evsched-agent"
+"""The name by which an API server knows the service account of the manifests."""
+
+ACCOUNTS = "system:serviceaccounts"
 _GUARD = Path(__file__).parents[1] / "kafka" / "guard.py"
 _START_SECONDS = 120
 _STOP_SECONDS = 20
@@ -65,6 +70,7 @@ class ControlPlane:
         url: Of the API server.
         credentials: Makes kubeconfigs of users.
         kubeconfig: That of an administrator.
+        agent: The kubeconfig of the agent, whose rights are those of the manifests alone.
         api: Asks the API server as an administrator.
     """
 
@@ -77,6 +83,7 @@ class ControlPlane:
         self.url = f"https://127.0.0.1:{secure}"
         self.credentials = Credentials(self._folder)
         self.kubeconfig = self.credentials.kubeconfig(self.url)
+        self.agent = self.credentials.kubeconfig(self.url, AGENT, ACCOUNTS)
         self.api = Api(self.kubeconfig)
         self._etcd = Program(self._folder, programs / "etcd", _etcd(self._folder, client, peer))
         self._server = Program(
@@ -116,6 +123,8 @@ class ControlPlane:
         for program in self._others:
             program.start()
         self.wait_for("/api/v1/namespaces/default/serviceaccounts/default")
+        for role in manifests("ClusterRole", "ClusterRoleBinding"):
+            self.api.create(PATHS[role["kind"]], role)
 
     def start_server(self) -> None:
         """Start the API server and return when it is ready."""
@@ -123,8 +132,8 @@ class ControlPlane:
         self.wait_for("/readyz")
 
     def way(self, port: int) -> Path:
-        """Return a kubeconfig of the administrator that leads to another port of this machine."""
-        return self.credentials.kubeconfig(f"https://127.0.0.1:{port}")
+        """Return the agent's kubeconfig that leads to another port of this machine."""
+        return self.credentials.kubeconfig(f"https://127.0.0.1:{port}", AGENT, ACCOUNTS)
 
     def stop_server(self) -> None:
         """Kill the API server; its data stay."""

@@ -86,7 +86,7 @@ class World:
         await self.kill()
 
         async def run():
-            async with connected(kubeconfig or self.plane.kubeconfig) as source:
+            async with connected(kubeconfig or self.plane.agent) as source:
                 self.written = Written(source)
                 reading = Reading(masking=Masking())
                 await ClusterRecording(self.streams(), self.written, reading).run()

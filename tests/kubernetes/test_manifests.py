@@ -1,0 +1,80 @@
+"""The manifests of `deploy/kubernetes`: what the API server says of them, and that the agent needs no right beyond theirs."""
+
+import importlib
+import json
+
+import pytest
+import yaml
+
+from evsched.cli.main import COMMANDS
+from tests.kubernetes.manifests import FOLDER, PATHS, manifests
+
+
+def test_every_file_is_a_resource_of_the_base():
+    """No manifest lies about that Kustomize does not apply."""
+    named = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
+    assert sorted(named) == sorted(
+        file.name for file in FOLDER.iterdir() if file.name != "kustomization.yaml"
+    )
+
+
+def test_the_agent_may_only_list_and_watch():
+    """No rule has a verb that changes anything, or a resource that recording does not read."""
+    (role,) = manifests("ClusterRole")
+    allowed = {name: set(rule["verbs"]) for rule in role["rules"] for name in rule["resources"]}
+    wanted = ("nodes", "pods", "namespaces", "priorityclasses")
+    assert allowed == {name: {"list", "watch"} for name in wanted}
+
+
+@pytest.mark.parametrize(
+    "deployment", manifests("Deployment"), ids=lambda one: one["metadata"]["name"]
+)
+def test_what_is_started_is_a_command_with_these_options(deployment, capsys):
+    """The arguments of each container are those that `evsched` takes."""
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    command, *rest = container["args"]
+    module, name = COMMANDS[command][0].split(":")
+    app = getattr(importlib.import_module(module), name)
+    if not callable(getattr(app, "parse_args", None)):
+        from cyclopts import App  # noqa: PLC0415 - only where the command is a function
+
+        made = App()
+        made.default(app)
+        app = made
+    app.parse_args(rest, exit_on_error=False, print_error=False)
+
+
+@pytest.mark.kubernetes
+def test_the_api_server_takes_each_of_them_without_a_warning(control_plane):
+    """Validated strictly by the real API server, in a dry run; the pods keep to the restricted standard."""
+    api = control_plane.api
+    namespace, *others = manifests()
+    api.create(PATHS["Namespace"], namespace)
+    try:
+        for one in others:
+            # The roles themselves are there already, as the agent is tested with them.
+            one["metadata"]["name"] += "-dry"
+            path = f"{PATHS[one['kind']]}?dryRun=All&fieldValidation=Strict"
+            answer = api.ask("POST", path, one)
+            assert answer.is_success, f"{one['kind']}: {json.dumps(answer.json())}"
+            assert "Warning" not in answer.headers
+    finally:
+        api.delete(f"{PATHS['Namespace']}/evsched")
+
+
+@pytest.mark.kubernetes
+def test_pods_of_less_care_are_refused_in_that_namespace(control_plane):
+    """The check above can fail: a Deployment without the restrictions gets a warning."""
+    api = control_plane.api
+    (deployment, *_) = manifests("Deployment")
+    namespace = {**manifests("Namespace")[0]}
+    namespace["metadata"] = {**namespace["metadata"], "name": "evsched-careless"}
+    api.create(PATHS["Namespace"], namespace)
+    del deployment["spec"]["template"]["spec"]["securityContext"]
+    deployment["metadata"]["namespace"] = "evsched-careless"
+    path = PATHS["Deployment"].replace("/evsched/", "/evsched-careless/")
+    try:
+        answer = api.ask("POST", f"{path}?dryRun=All&fieldValidation=Strict", deployment)
+        assert "restricted" in answer.headers["Warning"]
+    finally:
+        api.delete(f"{PATHS['Namespace']}/evsched-careless")
