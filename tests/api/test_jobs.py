@@ -43,6 +43,12 @@ async def test_the_answers_are_those_of_the_commands(tmp_path):
             {"document": QUEUES, "from": "12", "to": "30"},
             WhatIfQuestion(configurations=(tried,), start=Moment(seq=12), end=Moment(seq=30)),
         ),
+        (
+            {"document": QUEUES, "from": "start", "throughout": True},
+            WhatIfQuestion(
+                configurations=(tried,), start=Moment(seq=0), end=Moment(seq=35), throughout=True
+            ),
+        ),
     )
     async with serving_steps(story(), tmp_path) as client:
         assert (await client.get("/v1/verify")).json() is None
@@ -91,6 +97,7 @@ async def test_what_cannot_be_tried_says_why(tmp_path):
         for body, status, name in (
             ({}, 400, "document"),
             ({"rules": 77}, 400, "rules"),
+            ({"rules": 2, "throughout": True}, 400, "document"),
             ({"document": "partitions: 7"}, 422, "partitions"),
             ({"rules": 2, "from": "99"}, 404, "from"),
             ({"rules": 2, "colour": 1}, 400, "colour"),

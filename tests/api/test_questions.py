@@ -38,7 +38,7 @@ async def test_the_answers_are_those_of_the_library(tmp_path):
     """Explain, plan, diff, bisect and status; what belongs to a seq may be kept for ever."""
     history = await past()
     async with serving_steps(story(), tmp_path) as client:
-        for subject in ("test-3", "prod-1", "test-5", "nobody"):
+        for subject in ("test-3", "prod-1", "test-5", "nobody", "root.test", "test", "n1", "u"):
             for seq in (12, 20, 35):
                 found = await client.get(f"/v1/at/{seq}/explain/{subject}")
                 answer = await explain(

@@ -180,6 +180,10 @@ async def test_no_answer_holds_a_foreign_name(tmp_path):
             hidden = await client.get(f"/v1/at/20/explain/{secret}", headers=bearer(who))
             assert hidden.status_code == unknown.status_code == 404
             assert hidden.text.replace(secret, "none") == unknown.text
+            # What a queue, node or user has is said of all that is there: for audits alone.
+            for thing in (f"root.{own}", "n1"):
+                found = await client.get(f"/v1/at/20/explain/{thing}", headers=bearer(who))
+                assert found.status_code == 404 or found.json()["overview"] is None, found.text
 
 
 @pytest.mark.parametrize(
