@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiosql
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from events import vocabulary as v
 from events.configuration import Configuration
@@ -90,6 +90,13 @@ class TabledRows(NamedTuple):
     more: bool
 
 
+class Counted(NamedTuple):
+    """What counts against a quota, by resource name, and the share of it where shares decide."""
+
+    usage: ByResource
+    share: int | UnsetType
+
+
 class TabledMoment:
     """The state after an event of the log, as the read model has it.
 
@@ -136,8 +143,9 @@ class TabledMoment:
             stack.extend(reversed(below.pop(row[0], [])))
         order += [row for rest in below.values() for row in rest]
         sums = self._summed(order)
-        shown = self._shares()
-        return [self._queue(row, sums[row[0]], shown.get(row[0])) for row in order]
+        # Quotas count otherwise than sums do, and shares are of them: asked only where there are any.
+        counted = self._counted() if any(row[7] is not None for row in order) else {}
+        return [self._queue(row, sums[row[0]], counted.get(row[0])) for row in order]
 
     def _summed(self, order: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
         """Return usage, pending amounts, what is leaving and the number of asks of each queue, those below it included."""
@@ -156,14 +164,17 @@ class TabledMoment:
                 above[3] += own[3]
         return found
 
-    def _queue(self, row: tuple[Any, ...], sums: Sequence[Any], share: int | None) -> QueueRow:
+    def _queue(
+        self, row: tuple[Any, ...], sums: Sequence[Any], counted: Counted | None
+    ) -> QueueRow:
         path, _, leaf, dynamic, draining, *limits = row
+        usage, share = (sums[0], UNSET) if counted is None else counted
         guaranteed, maximum, nominal, borrowing, lending, quota = (
             UNSET if one is None else amounts(one) for one in limits
         )
         return QueueRow(
-            queue=path, usage=self._ordered(sums[0]), guaranteed=guaranteed, maximum=maximum, nominal=nominal,
-            borrowing_limit=borrowing, lending_limit=lending, quota=quota, share=UNSET if share is None else share,
+            queue=path, usage=self._ordered(usage), guaranteed=guaranteed, maximum=maximum, nominal=nominal,
+            borrowing_limit=borrowing, lending_limit=lending, quota=quota, share=share,
             pending=self._ordered(sums[1]), pending_asks=sums[3], preempting=self._ordered(sums[2]),
             leaf=bool(leaf), dynamic=bool(dynamic), draining=bool(draining),
         )  # fmt: skip
@@ -173,12 +184,10 @@ class TabledMoment:
         order = self._order
         return {name: found[name] for name in sorted(found, key=order.__getitem__) if found[name]}
 
-    def _shares(self) -> dict[str, int]:
-        """Return the weighted share of each ClusterQueue and cohort; empty without fair sharing."""
+    def _counted(self) -> dict[str, Counted]:
+        """Return what counts against the quota of each ClusterQueue and cohort, and its share."""
         tree = _tree(self._configuration())
-        if tree is None:
-            return {}
-        number = tree.types.type_index
+        number, names, fair = tree.types.type_index, tree.types.names, shares.are_shared(tree)
         quotas = {path: quota_in(queue) for path, queue in tree.queues.items()}
         found = {path: quota for path, quota in quotas.items() if quota is not None}
         for quota in found.values():
@@ -189,7 +198,13 @@ class TabledMoment:
                     (number(name), amount) for name, amount in leaf.usage.items() if amount
                 )
                 found[path].use(used)
-        return {path: shares.status(quota, quota.usage) for path, quota in found.items()}
+        return {
+            path: Counted(
+                {names[index]: amount for index, amount in quota.usage.items()},
+                shares.status(quota, quota.usage) if fair else UNSET,
+            )
+            for path, quota in found.items()
+        }
 
     def _configuration(self) -> str:
         """Return the configuration in force as JSON; empty: there is none."""
@@ -408,14 +423,12 @@ def _settings(configuration: str) -> list[SettingRow]:
 
 
 @lru_cache(maxsize=4)
-def _tree(configuration: str) -> State | None:
-    """Return a state with the queues of a configuration in which shares decide; None: it has no shares."""
-    if not configuration:
-        return None
-    found = msgspec.json.decode(configuration, type=Configuration)
+def _tree(configuration: str) -> State:
+    """Return a state with the queues of a configuration, in which nothing runs."""
     state = State()
-    apply(state, v.ConfigurationApplied(seq=1, configuration=found))
-    return state if shares.are_shared(state) else None
+    spec = msgspec.json.decode(configuration, type=Configuration)
+    apply(state, v.ConfigurationApplied(seq=1, configuration=spec))
+    return state
 
 
 def _text(value: object) -> str:
