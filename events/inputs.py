@@ -295,7 +295,8 @@ class EvictionObserved(Input, frozen=True, kw_only=True):
         reason: In the peer's words (the reason of a condition, such as ``PreemptionByScheduler``).
         message: The sentence that goes with it; empty: none.
         scheduler: Who evicts it, as the cluster names it; empty: unknown.
-        preemptor: The ask that it makes room for; empty: unknown.
+        preemptor: The ask that it makes room for. Where it waits, and this allocation has a node, it
+            is in flight from then on and that node is kept for it. Empty: unknown.
         at: When, as the cluster says, milliseconds; None: unknown.
     """
 

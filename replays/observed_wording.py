@@ -38,3 +38,18 @@ def refusals(facts: Mapping[str, Any], before: str = "") -> str:
     reasons = "; ".join(_REFUSED[one["rule"]].format(**one) for one in facts["refused"])
     takes = facts["nodes"] - sum(one["nodes"] for one in facts["refused"])
     return f"{before}Of {facts['nodes']} nodes {takes or 'none'} may take its pod: {reasons}."
+
+
+SHADOW = {
+    ("other-node", "binding"): "evsched binds it to {what}",
+    ("other-order", "binding"): "evsched serves others first",
+    ("only-theirs", "binding"): "evsched does not bind it here",
+    ("only-ours", "binding"): "evsched binds it to {what}; the cluster never does",
+    ("not-modelled", "binding"): "not decided by: {what}",
+    ("other-victims", "eviction"): "evsched evicts {what}",
+    ("other-order", "eviction"): "evsched evicts for others first",
+    ("only-theirs", "eviction"): "evsched evicts nobody for it here",
+    ("only-ours", "eviction"): "evsched evicts {what} for it; the cluster never does",
+    ("not-modelled", "eviction"): "not decided by: {what}",
+}
+"""Why evsched decides otherwise than the cluster, where no explanation of the ask says more."""

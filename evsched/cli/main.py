@@ -52,6 +52,10 @@ COMMANDS = {
     "status": ("evsched.cli.status:status", "Show what the scheduler knows now."),
     "explain": ("evsched.cli.explain:explain", "Why something waits, had to go, or was spared."),
     "whatif": ("evsched.cli.whatif:whatif", "What another configuration would have changed."),
+    "shadow": (
+        "evsched.cli.shadow:app",
+        "Compare evsched with the scheduler of a recorded cluster.",
+    ),
     "plan": ("evsched.cli.whatif:plan", "What would become of an ask, without submitting it."),
     "log": ("evsched.cli.log_files:app", "Read the log, follow it, export it, check it."),
     "topics": (

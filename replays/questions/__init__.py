@@ -18,6 +18,7 @@ import msgspec
 
 from events.schemas import DIALECT, tidied
 from events.vocabulary import AnyEvent
+from replays.checking.shadow import ShadowAnswer, ShadowQuestion, shadow
 from replays.checking.verify import VerifyAnswer, VerifyQuestion, verify_log
 from replays.checking.whatif import WhatIfQuestion, what_if
 from replays.checking.worlds import WhatIfAnswer
@@ -59,6 +60,7 @@ QUESTIONS = {
     "bisect": Kind(BisectQuestion, BisectAnswer, bisect),
     "verify": Kind(VerifyQuestion, VerifyAnswer, verify_log),
     "audit": Kind(AuditQuestion, AuditAnswer, audit),
+    "shadow": Kind(ShadowQuestion, ShadowAnswer, shadow),
     "status": Kind(StatusQuestion, StatusAnswer, status),
     "timeline": Kind(TimelineQuestion, TimelineAnswer, timeline),
 }

@@ -390,7 +390,7 @@ def observed(
     """Return what a cluster's own scheduler might have done."""
     return [
         v.BindingObserved(ask=dice.choice(waits), node=where),
-        v.EvictionObserved(allocation=dice.choice(runs)),
+        v.EvictionObserved(allocation=dice.choice(runs), preemptor=dice.choice(["", *waits])),
     ]
 
 

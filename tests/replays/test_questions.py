@@ -28,6 +28,7 @@ ASKED = {
     "whatif": None,
     "bisect": {"expression": "allocations > 3"},
     "verify": {},
+    "shadow": {"rules": 2},
     "status": {"inbox_end": 99},
 }
 

@@ -33,7 +33,7 @@ from evsched.core.workloads import Preemption
 if TYPE_CHECKING:
     from events import vocabulary as v
     from evsched.core.state import State
-    from evsched.core.workloads import Allocation
+    from evsched.core.workloads import Allocation, Ask
 
 
 def preemption_decided(state: State, event: v.PreemptionDecided) -> None:
@@ -236,18 +236,40 @@ def tell(
 def eviction_observed(state: State, event: v.EvictionObserved) -> None:
     """The cluster evicts an allocation: it counts as leaving until it is gone.
 
-    It is a victim of nobody, as one that was found leaving, and no timer is armed: whether it is
-    asked again is the peer's to say. One that is leaving already stays whose victim it is.
+    No timer is armed, as whether it is asked again is the peer's to say. One that is leaving
+    already stays whose victim it is. Where the ask that it makes room for is known and waits, that
+    ask is in flight, with the node of its victim, as `nominatedNodeName` says it in Kubernetes;
+    else it is a victim of nobody, as one that was found leaving.
     """
     allocation = state.allocations[event.allocation]
     if allocation.eviction_requested:
         return
     allocation.eviction_requested = state.time
+    ask = state.asks.get(event.preemptor)
+    if ask is not None and allocation.node is not None:  # with Kueue no node is promised
+        _makes_room(state, allocation, ask, event.seq)
     if state.counting:
         q.tell(state.queues[allocation.queue], state.types.shapes[allocation.shape].pairs, 1)
     if state.index is not None:
         state.index.changed(allocation)
     state.retry_needed = True
+
+
+def _makes_room(state: State, allocation: Allocation, ask: Ask, seq: int) -> None:
+    """Note that an allocation is evicted by others for an ask, which is in flight from its first victim on."""
+    known = state.preemptions.get(ask.id)
+    if known is None:
+        ask.failed, ask.preempted = "", True
+        state.unschedulable_since.pop(ask.id, None)
+        if state.counting:
+            tallies.claims(state, ask, 1)
+        known = state.preemptions[ask.id] = Preemption(
+            ask=ask.id, node=allocation.node, waiting_for=[], decided=state.time, seq=seq
+        )
+        if allocation.node is not None:
+            reserve(state, ask.id, allocation.node)
+    known.waiting_for.append(allocation.id)
+    allocation.victim_of = ask.id
 
 
 def left(state: State, allocation: Allocation) -> None:
