@@ -47,13 +47,14 @@ class GivenCluster:
     """A cluster that was there before the tests, with KWOK in it.
 
     Attributes:
-        agent: The kubeconfig by which it is recorded: the same administrator's.
+        kubeconfig: Names an administrator of it.
+        agent: The one by which it is recorded: the same.
         api: Asks its API server.
     """
 
     def __init__(self, kubeconfig: Path) -> None:
         """Use it; nothing of it is started or stopped."""
-        self.agent = kubeconfig
+        self.kubeconfig = self.agent = kubeconfig
         self.api = Api(kubeconfig)
 
     def stop(self) -> None:

@@ -13,6 +13,7 @@ from events.vocabulary import (
     AllocationReleased,
     AllocationRestored,
     BindingObserved,
+    ConfigurationApplied,
     EvictionObserved,
     InputRejected,
     NodeRegistered,
@@ -22,6 +23,8 @@ from evsched.agents.kubernetes.connection import connected
 from evsched.agents.kubernetes.masking import Masking
 from evsched.agents.kubernetes.reading import Reading
 from evsched.agents.kubernetes.recording import ClusterRecording
+from evsched.agents.kubernetes.yunikorn import queues_in
+from evsched.config import load_texts
 from tests.kubernetes.conversation import Written
 from tests.kubernetes.cut import Cut
 from tests.kubernetes.model import actual, logged
@@ -81,7 +84,7 @@ class World:
         """Ask the API server, in a thread; return its answer."""
         return await asyncio.to_thread(getattr(self.api, what), *arguments)
 
-    async def record(self, kubeconfig=None):
+    async def record(self, kubeconfig=None, queues=None):
         """Start an agent; what it hears is written down."""
         await self.kill()
 
@@ -89,7 +92,7 @@ class World:
             async with connected(kubeconfig or self.plane.agent) as source:
                 self.written = Written(source)
                 reading = Reading(masking=Masking())
-                await ClusterRecording(self.streams(), self.written, reading).run()
+                await ClusterRecording(self.streams(), self.written, reading, queues).run()
 
         self._agent = asyncio.create_task(run())
 
@@ -332,3 +335,41 @@ async def test_an_eviction_through_the_api_is_observed_with_its_reason(world):
     assert ended.reason == "evicted"
     await world.equal()
     await world.keep("eviction")
+
+
+QUEUES = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: web
+            resources: {max: {vcore: %s}}
+"""
+
+
+async def test_the_queues_of_yunikorn_are_the_log_s_and_each_version_is_applied(world):
+    """The ConfigMap comes before the pods; a new version is applied, one with a fault is not, and a pod is where it says."""
+    queues = queues_in(world.namespace, lambda text: load_texts([("q", text)]).configurations[0])
+    maps = f"/api/v1/namespaces/{world.namespace}/configmaps"
+    await world.do("create", maps, config_map(QUEUES % 4))
+    pod = pod_body("web-0")
+    pod["metadata"]["labels"] |= {"queue": "root.web", "applicationId": "shop"}
+    await world.do("create", f"/api/v1/namespaces/{world.namespace}/pods", pod)
+    await world.record(world.plane.kubeconfig, queues)
+    await world.observer.until(lambda: world.observer.engine.state.asks)
+    assert world.observer.engine.state.applications["shop"].leaf.path == "root.web"
+    await world.do("patch", f"{maps}/yunikorn-configs", {"data": {"queues.yaml": "partitions: 7"}})
+    await world.do("patch", f"{maps}/yunikorn-configs", {"data": {"queues.yaml": QUEUES % 8}})
+    await world.observer.until(lambda: len(world.said(ConfigurationApplied)) == 2)
+    await world.equal()
+    last = world.said(ConfigurationApplied)[-1]
+    assert last.document == QUEUES % 8
+    assert last.configuration.root.queues[0].maximum == {"vcore": 8000}
+    assert world.said(InputRejected) == []
+
+
+def config_map(text):
+    """Return YuniKorn's ConfigMap with these queues."""
+    return {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": text}}
