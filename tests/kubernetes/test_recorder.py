@@ -159,6 +159,22 @@ def test_what_a_node_brings_back_is_said_again_under_another_id(model):
     assert model.rejected == []
 
 
+def test_a_node_that_was_back_before_the_log_had_read_that_it_went_keeps_its_pods(model):
+    """The pods were listed again too early to see that the log ends them; its word is reason to list once more."""
+    model.create_pod("a")
+    model.bind("a", "n1")
+    model.settle()
+    model.delete("Node", "n1")
+    model.join("n1", "8")
+    model.tell("Node", 2)
+    assert model.recorder.doubtful
+    model.recorder.doubtful = ""
+    model.relist("Pod")
+    model.settle()
+    assert model.logged() == model.actual()
+    assert model.logged()["running"] == {"default/a": ("uid-3", "n1")}
+
+
 def test_a_pod_whose_node_is_not_known_yet_waits_for_it(model):
     """Kinds are watched side by side, so a binding may come before its node."""
     model.create_pod("a")

@@ -93,6 +93,8 @@ class Recorder:
 
     def take(self, event: AnyEvent) -> list[AnyInput]:
         """Take one event of the log; return what it makes necessary."""
+        if isinstance(event, AllocationReleased) and event.cause:
+            self._taken_along(event)
         self.view.take(event)
         if event.cause == 0:
             self._settle(event)
@@ -105,12 +107,18 @@ class Recorder:
                 again, self.stuck = tuple(self.stuck), {}
                 self._marks |= dict.fromkeys(again, event.seq)
                 return [step for subject in again for step in self._again(subject)]
-            case AllocationReleased() if event.cause:
-                # With its node. If that comes back the pod may run there still, as it was.
-                self._marks[Entity(TASK, event.allocation)] = event.seq
-                return []
             case _:
                 return []
+
+    def _taken_along(self, event: AllocationReleased) -> None:
+        """Note a task that the log ended with its node, which its pod may outlive.
+
+        Where the node is there again already, the lists since then were compared with a log that had
+        not ended the task yet.
+        """
+        self._marks[Entity(TASK, event.allocation)] = event.seq
+        if self.view.task(event.allocation) is not None:
+            self.doubtful = f"{event.allocation} ended with a node that came back"
 
     def _settle(self, event: AnyEvent) -> None:
         """Forget an object of which the log says all that was proposed."""
