@@ -7,7 +7,15 @@ from random import Random
 import pytest
 
 from events import vocabulary as v
-from events.configuration import QueueSpec, YunikornSpec
+from events.configuration import (
+    ClusterQueueSpec,
+    FlavorQuotaSpec,
+    KueueSpec,
+    QueueSpec,
+    QuotaSpec,
+    ResourceGroupSpec,
+    YunikornSpec,
+)
 from events.pods import PodFacts
 from evsched.core.engine import Engine
 from replays.checking.shadow import Shadow, ShadowAnswer, ShadowQuestion, shadow
@@ -25,16 +33,18 @@ PROD, TEST = "root.prod", "root.test"
 class Cluster:
     """A cluster that is recorded, and what its own scheduler does there; steps of (time, events, position)."""
 
-    def __init__(self, *, decides: bool = False, rules: int = 2) -> None:
-        """Begin with two nodes of 8 vcores and two queues that are guaranteed as much."""
+    def __init__(
+        self, spec: KueueSpec | None = None, *, decides: bool = False, rules: int = 2
+    ) -> None:
+        """Begin with two nodes of 8 vcores and two queues that are guaranteed as much, or as told."""
         self.engine = Engine()
         self.decides = decides
         self.steps = [(START, self.engine.lead(START, 1, "leader-1"), 0)]
         self.time = START
-        root = QueueSpec(name="root", parent=True, queues=QUEUES)
+        yunikorn = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=QUEUES))
         self.take(
             *([v.RulesAdopted(rules=rules)] if rules > 1 else []),
-            v.ConfigurationApplied(configuration=YunikornSpec(root=root)),
+            v.ConfigurationApplied(configuration=spec or yunikorn),
             *(v.NodeRegistered(node=name, capacity={"vcore": 8}) for name in ("n1", "n2")),
         )
 
@@ -73,6 +83,11 @@ def running(name: str, node: str, queue: str = TEST) -> v.AllocationRestored:
 def bound(name: str, node: str) -> v.BindingObserved:
     """Return a binding by the real scheduler."""
     return v.BindingObserved(ask=name, node=node, scheduler="default-scheduler")
+
+
+def bound_in(flavor: str) -> v.BindingObserved:
+    """Return an admission by Kueue."""
+    return v.BindingObserved(ask="w", flavors={"cpu": flavor}, scheduler="kueue")
 
 
 def evicted(name: str, preemptor: str = "") -> v.EvictionObserved:
@@ -216,3 +231,26 @@ async def test_the_question_reads_a_log() -> None:
     newer = await shadow(History(log), ShadowQuestion(rules=2))
     assert newer.verdicts == {"only-theirs": 1}
     assert (await shadow(History(await written(sealed(story()))), ShadowQuestion())).compared == 0
+
+
+KUEUE = {
+    "same: in the same flavor": (bound_in("spot"), {"same": 1}, ("cpu=spot",)),
+    "other-node: in another flavor": (bound_in("reserved"), {"other-node": 1}, ("cpu=spot",)),
+}
+
+
+@pytest.mark.parametrize("name", KUEUE)
+def test_with_kueue_the_flavors_are_compared(name: str) -> None:
+    """A workload has no node; what it is admitted in stands in its place."""
+    seen, verdicts, ours = KUEUE[name]
+    flavors = tuple(
+        FlavorQuotaSpec(flavor=flavor, quotas={"cpu": QuotaSpec(nominal=4)})
+        for flavor in ("spot", "reserved")
+    )
+    group = ResourceGroupSpec(resources=("cpu",), flavors=flavors)
+    team = ClusterQueueSpec(name="team", groups=(group,))
+    cluster = Cluster(KueueSpec(cluster_queues=(team,)))
+    cluster.take(v.AskSubmitted(ask="w", queue="team", resources={"cpu": 1}), later=1_000)
+    cluster.take(seen, later=1_000)
+    answer = cluster.report()
+    assert (answer.verdicts, answer.rows[0].ours) == (verdicts, ours)
