@@ -192,7 +192,11 @@ class Recorder:
         return ConfigurationApplied(configuration=found, document=document, proposal=proposal)
 
     def listed(self, listing: Listing) -> list[AnyInput]:
-        """Return what leads from the log to a whole list, and the gap before it where something was not watched."""
+        """Return what leads from the log to a whole list, behind the gap that it closes.
+
+        The first list of a log closes the one that began before the log did: from its version on
+        the record is complete.
+        """
         kind = _KINDS[listing.kind]
         subjects = {Entity(kind, _name(seen)): seen for seen in listing.objects}
         known = {Entity(kind, name) for name in self.view.names(kind)}
@@ -212,7 +216,7 @@ class Recorder:
             self._nodes_version = max(self._nodes_version, _number(listing.version))
             steps += self._review()
         before = listing.before or str(self.view.versions.get(listing.kind, ""))
-        if before in {"", listing.version}:
+        if before == listing.version:
             return steps
         appeared = len(set(subjects) - known)
         gap = ObservationGap(
