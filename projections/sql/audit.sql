@@ -81,12 +81,12 @@ FROM (
     JOIN queue_usage u ON u.id = (
         SELECT b.id FROM queue_usage b WHERE b.queue = q.queue AND b.from_seq < :from_seq ORDER BY b.from_seq DESC LIMIT 1
     )
-    WHERE u.to_seq > :from_seq
+    WHERE u.to_seq > :from_seq AND u.to_time > u.from_time
     UNION ALL
     SELECT * FROM (
         SELECT from_time, to_time, queue, usage, pending, pending_asks, from_seq AS seq
         FROM queue_usage
-        WHERE from_seq >= :from_seq AND from_seq < :to_seq AND (:queue IS NULL OR +queue = :queue OR (+queue > :queue || '.' AND +queue < :queue || '/'))
+        WHERE from_seq >= :from_seq AND from_seq < :to_seq AND to_time > from_time AND (:queue IS NULL OR +queue = :queue OR (+queue > :queue || '.' AND +queue < :queue || '/'))
         ORDER BY from_seq LIMIT :limit
     )
 )
@@ -95,7 +95,7 @@ ORDER BY seq, queue LIMIT :limit;
 -- name: usage_over_time_leaf(queue, from_seq, to_seq, limit)
 SELECT from_time, to_time, queue, usage, pending, pending_asks, from_seq AS seq
 FROM queue_usage
-WHERE queue = :queue AND from_seq < :to_seq AND to_seq > :from_seq AND from_seq >= coalesce((
+WHERE queue = :queue AND from_seq < :to_seq AND to_seq > :from_seq AND to_time > from_time AND from_seq >= coalesce((
     SELECT max(b.from_seq) FROM queue_usage b WHERE b.queue = :queue AND b.from_seq <= :from_seq
 ), 0)
 ORDER BY from_seq LIMIT :limit;
@@ -167,9 +167,9 @@ ORDER BY seq, what DESC LIMIT :limit;
 -- name: queues_at(queue, seq, limit)
 -- What the limits of queues were at a moment and, of leaves, what ran and waited.
 -- queue: the queue
--- guaranteed: its guarantee
--- maximum: its maximum
--- usage: what ran, by resource; of leaves
+-- guaranteed: its guarantee; nothing with Kueue
+-- maximum: its maximum; nothing with Kueue
+-- usage: what ran when the step before ended, by resource; of leaves
 -- pending: what waited, by resource; of leaves
 -- pending_asks: how many asks waited; of leaves
 -- since: seq of the event that set the limits
@@ -180,6 +180,20 @@ LEFT JOIN queue_usage u ON u.id = (
 ) AND u.to_seq > :seq
 WHERE q.from_seq <= :seq AND q.to_seq > :seq AND (:queue IS NULL OR q.queue = :queue OR (q.queue > :queue || '.' AND q.queue < :queue || '/'))
 ORDER BY q.queue LIMIT :limit;
+
+-- name: quotas_at(queue, seq, limit)
+-- What the quotas of Kueue's ClusterQueues and cohorts were at a moment.
+-- queue: the ClusterQueue, or cohort/NAME
+-- cohort: the one above it; nothing at the top
+-- nominal: its own nominal quota
+-- borrowing_limit: most that it borrows
+-- lending_limit: most that it lends
+-- quota: of a cohort, with what those below it lend
+-- since: seq of the event that set them
+SELECT queue, parent AS cohort, nominal, borrowing_limit, lending_limit, quota, from_seq AS since
+FROM queues
+WHERE nominal IS NOT NULL AND from_seq <= :seq AND to_seq > :seq AND (:queue IS NULL OR queue = :queue)
+ORDER BY place, queue LIMIT :limit;
 
 -- name: config_history(from_seq, to_seq, limit)
 -- Which configurations were in force, who applied each and why, and what it changed.
@@ -207,13 +221,14 @@ WHERE to_seq > :from_seq AND seq < :to_seq ORDER BY seq LIMIT :limit;
 -- from_time: since when
 -- to_time: until when
 -- queue: the queue
--- guaranteed: its guarantee
--- maximum: its maximum
+-- guaranteed: its guarantee; nothing with Kueue
+-- maximum: its maximum; nothing with Kueue
+-- nominal: its nominal quota; nothing with YuniKorn
 -- draining: 1 when it was no longer in the configuration
 -- seq: of the event that changed it
-SELECT from_time, to_time, queue, guaranteed, maximum, draining, from_seq AS seq
+SELECT from_time, to_time, queue, guaranteed, maximum, nominal, draining, from_seq AS seq
 FROM queues
-WHERE to_seq > :from_seq AND from_seq < :to_seq AND (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
+WHERE to_seq > :from_seq AND from_seq < :to_seq AND to_time > from_time AND (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
 ORDER BY from_seq, queue LIMIT :limit;
 
 -- name: quota_actions(queue, from_seq, to_seq, limit)
@@ -312,3 +327,182 @@ ORDER BY seq LIMIT :limit;
 -- seq: of the event
 SELECT time, code, type, reason, proposal, source, actor, position, seq
 FROM rejected WHERE seq >= :from_seq AND seq < :to_seq ORDER BY seq LIMIT :limit;
+
+-- name: usage_by_hour(queue, from_seq, to_seq, limit)
+-- What each user used in a queue, hour by hour: GPU-hours, core-hours, byte-hours.
+-- hour: the hour that begins then, UTC
+-- queue: the leaf
+-- user: whose applications
+-- resource: the resource
+-- used_hours: amount in base units times hours
+WITH RECURSIVE span (first, last) AS (
+    SELECT coalesce((SELECT f.time FROM frames f WHERE f.seq >= :from_seq ORDER BY f.seq LIMIT 1), p.time),
+           coalesce((SELECT f.time FROM frames f WHERE f.seq >= :to_seq ORDER BY f.seq LIMIT 1), p.time)
+    FROM position p
+), pieces (application, seq, queue, resources, start, stop) AS (
+    SELECT a.application, a.from_seq, a.queue, a.resources, max(a.from_time, s.first), min(a.to_time, s.last)
+    FROM span s JOIN allocations a ON a.from_time < s.last AND a.to_time > s.first
+    WHERE (:queue IS NULL OR a.queue = :queue OR (a.queue > :queue || '.' AND a.queue < :queue || '/'))
+    UNION ALL
+    SELECT application, seq, queue, resources, (start / 3600000 + 1) * 3600000, stop FROM pieces WHERE (start / 3600000 + 1) * 3600000 < stop
+)
+SELECT strftime('%Y-%m-%dT%H:00:00Z', p.start / 1000, 'unixepoch') AS hour, p.queue, coalesce((
+        SELECT o.user FROM applications o WHERE o.application = p.application AND o.from_seq <= p.seq ORDER BY o.from_seq DESC LIMIT 1
+    ), '') AS user,
+    r.key AS resource, total(r.value * ((min(p.stop, (p.start / 3600000 + 1) * 3600000) - p.start) / 3600000.0)) AS used_hours
+FROM pieces p JOIN json_each(p.resources) r WHERE p.stop > p.start
+GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4 LIMIT :limit;
+
+-- name: below_guarantee(queue, from_seq, to_seq, limit)
+-- How long queues used less than their guarantee while something waited there for the resource.
+-- queue: the queue, with all below it
+-- resource: the resource
+-- below_ms: for how long, all stretches together
+-- most_missing: the most that was missing
+-- first_time: since when the first time
+-- last_time: until when the last time
+WITH span (first, last) AS (
+    SELECT coalesce((SELECT f.time FROM frames f WHERE f.seq >= :from_seq ORDER BY f.seq LIMIT 1), p.time),
+           coalesce((SELECT f.time FROM frames f WHERE f.seq >= :to_seq ORDER BY f.seq LIMIT 1), p.time)
+    FROM position p
+), stretches AS (
+    SELECT u.queue, u.resource, min(g.value, u.usage + u.pending) - u.usage AS missing,
+        max(u.from_ms, q.from_time, s.first) AS start, min(coalesce(u.to_ms, 9223372036854775807), q.to_time, s.last) AS stop
+    FROM span s JOIN v_queue_totals u JOIN queues q ON q.queue = u.queue
+        AND q.from_time < coalesce(u.to_ms, 9223372036854775807) AND q.to_time > u.from_ms
+    JOIN json_each(q.guaranteed) g ON g.key = u.resource
+    WHERE u.usage < g.value AND u.pending > 0
+        AND (:queue IS NULL OR u.queue = :queue OR (u.queue > :queue || '.' AND u.queue < :queue || '/'))
+)
+SELECT queue, resource, sum(stop - start) AS below_ms, max(missing) AS most_missing, min(start) AS first_time, max(stop) AS last_time
+FROM stretches WHERE stop > start GROUP BY queue, resource ORDER BY below_ms DESC, queue, resource LIMIT :limit;
+
+-- name: above_maximum(queue, from_seq, to_seq, limit)
+-- Which queues used more than their maximum, and since when.
+-- from_time: since when
+-- to_time: until when, as far as the time that is asked about goes
+-- queue: the queue, with all below it
+-- resource: the resource
+-- most_used: the most that was used meanwhile
+-- lowest_maximum: the lowest maximum meanwhile
+WITH span (first, last) AS (
+    SELECT coalesce((SELECT f.time FROM frames f WHERE f.seq >= :from_seq ORDER BY f.seq LIMIT 1), p.time),
+           coalesce((SELECT f.time FROM frames f WHERE f.seq >= :to_seq ORDER BY f.seq LIMIT 1), p.time)
+    FROM position p
+), parts AS (
+    SELECT u.queue, u.resource, u.usage, m.value AS maximum,
+        max(u.from_ms, q.from_time, s.first) AS start, min(coalesce(u.to_ms, 9223372036854775807), q.to_time, s.last) AS stop
+    FROM span s JOIN v_queue_totals u JOIN queues q ON q.queue = u.queue
+        AND q.from_time < coalesce(u.to_ms, 9223372036854775807) AND q.to_time > u.from_ms
+    JOIN json_each(q.maximum) m ON m.key = u.resource
+    WHERE u.usage > m.value AND (:queue IS NULL OR u.queue = :queue OR (u.queue > :queue || '.' AND u.queue < :queue || '/'))
+), marked AS (
+    SELECT *, start > coalesce(max(stop) OVER (
+        PARTITION BY queue, resource ORDER BY start ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ), -1) AS begins
+    FROM parts WHERE stop > start
+), stretches AS (
+    SELECT *, sum(begins) OVER (PARTITION BY queue, resource ORDER BY start) AS stretch FROM marked
+)
+SELECT min(start) AS from_time, max(stop) AS to_time, queue, resource, max(usage) AS most_used, min(maximum) AS lowest_maximum
+FROM stretches GROUP BY queue, resource, stretch ORDER BY 1, 3, 4 LIMIT :limit;
+
+-- name: who_preempts_whom(queue, from_seq, to_seq, limit)
+-- Which queues preempted in which others, by algorithm and rule.
+-- for_queue: the queue that gained, or whose maximum was lowered
+-- queue: the queue that lost
+-- kind: guarantee, required-node, classic, fair or quota
+-- reason: the rule that made the victims eligible
+-- victims: how many
+SELECT for_queue, queue, kind, reason, count(*) AS victims
+FROM victims
+WHERE seq >= :from_seq AND seq < :to_seq AND (
+    :queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/')
+    OR for_queue = :queue OR (for_queue > :queue || '.' AND for_queue < :queue || '/')
+)
+GROUP BY for_queue, queue, kind, reason ORDER BY victims DESC, for_queue, queue, kind, reason LIMIT :limit;
+
+-- name: config_difference(from_seq, to_seq, limit)
+-- What changed between the configuration in force when a time begins and the one at its end.
+-- from_version: the earlier one, 1 for the first of the log
+-- to_version: the later one
+-- difference: what changed, as of `evsched config diff`; empty where both are the same
+WITH versions AS (
+    SELECT row_number() OVER (ORDER BY from_seq) AS version, from_seq, configuration FROM configurations
+)
+SELECT a.version AS from_version, b.version AS to_version, json_array(a.configuration, b.configuration) AS difference
+FROM versions a JOIN versions b
+WHERE a.version = coalesce((SELECT max(v.version) FROM versions v WHERE v.from_seq <= :from_seq), 1)
+    AND b.version = (SELECT max(v.version) FROM versions v WHERE v.from_seq < :to_seq)
+LIMIT :limit;
+
+-- name: fairness(queue, from_seq, to_seq, limit)
+-- What queues used on average, against their guarantee or nominal quota.
+-- queue: the queue, with all below it
+-- resource: the resource
+-- mean_used: what it used, on average over the time
+-- mean_entitled: its guarantee or nominal quota, on average
+-- ratio: what it used as a part of that; nothing where it has none
+WITH span (first, last) AS (
+    SELECT coalesce((SELECT f.time FROM frames f WHERE f.seq >= :from_seq ORDER BY f.seq LIMIT 1), p.time),
+           coalesce((SELECT f.time FROM frames f WHERE f.seq >= :to_seq ORDER BY f.seq LIMIT 1), p.time)
+    FROM position p
+), used AS (
+    SELECT u.queue, u.resource,
+        total(u.usage * ((min(coalesce(u.to_ms, s.last), s.last) - max(u.from_ms, s.first)) / (1.0 * (s.last - s.first)))) AS mean
+    FROM span s JOIN v_queue_totals u ON u.from_ms < s.last AND coalesce(u.to_ms, s.last) > s.first
+    WHERE (:queue IS NULL OR u.queue = :queue OR (u.queue > :queue || '.' AND u.queue < :queue || '/'))
+    GROUP BY u.queue, u.resource
+), entitled AS (
+    SELECT q.queue, r.key AS resource,
+        total(r.value * ((min(q.to_time, s.last) - max(q.from_time, s.first)) / (1.0 * (s.last - s.first)))) AS mean
+    FROM span s JOIN queues q ON q.from_time < s.last AND q.to_time > s.first JOIN json_each(coalesce(q.guaranteed, q.nominal)) r
+    WHERE (:queue IS NULL OR q.queue = :queue OR (q.queue > :queue || '.' AND q.queue < :queue || '/'))
+    GROUP BY q.queue, r.key
+), named AS (
+    SELECT queue, resource FROM used UNION SELECT queue, resource FROM entitled
+)
+SELECT n.queue, n.resource, coalesce(u.mean, 0.0) AS mean_used, coalesce(e.mean, 0.0) AS mean_entitled,
+    coalesce(u.mean, 0.0) / nullif(e.mean, 0) AS ratio
+FROM named n LEFT JOIN used u ON u.queue = n.queue AND u.resource = n.resource
+LEFT JOIN entitled e ON e.queue = n.queue AND e.resource = n.resource
+ORDER BY n.queue, n.resource LIMIT :limit;
+
+-- name: users_and_limits(queue, seq, limit)
+-- What users and groups used at a moment against the limits of queues.
+-- queue: the queue with the limit
+-- kind: user or group
+-- who: the user or group; * is everybody whom no limit of the queue names
+-- resource: what is limited; empty where only applications are
+-- used: what runs there and below, as far as it counts against the limit
+-- maximum: the limit
+-- applications: how many of its applications run
+-- max_applications: how many may
+WITH work AS (
+    SELECT a.application, a.queue, a.user, a.groups
+    FROM applications a WHERE a.from_seq <= :seq AND a.to_seq > :seq
+), runs AS (
+    SELECT a.application, r.key AS resource, sum(r.value) AS amount
+    FROM allocations a JOIN json_each(a.resources) r WHERE a.from_seq <= :seq AND a.to_seq > :seq GROUP BY a.application, r.key
+), limits AS (
+    SELECT * FROM user_limits
+    WHERE from_seq <= :seq AND to_seq > :seq
+        AND (:queue IS NULL OR queue = :queue OR (queue > :queue || '.' AND queue < :queue || '/'))
+), matches AS (
+    SELECT w.application, l.user_limit, l.queue, l.kind, l.maximum, l.max_applications,
+        CASE WHEN l.name = '*' AND l.kind = 'user' THEN w.user ELSE l.name END AS name,
+        row_number() OVER (PARTITION BY w.application, l.queue, l.kind ORDER BY l.name = '*', l.place) AS choice
+    FROM work w JOIN limits l ON (w.queue = l.queue OR (w.queue > l.queue || '.' AND w.queue < l.queue || '/'))
+        AND (l.name = '*' OR (l.kind = 'user' AND l.name = w.user)
+            OR (l.kind = 'group' AND l.name IN (SELECT value FROM json_each(w.groups))))
+), counted AS (
+    SELECT m.queue, m.kind, m.name, m.user_limit, m.maximum, m.max_applications,
+        count(DISTINCT CASE WHEN EXISTS (SELECT 1 FROM runs r WHERE r.application = m.application) THEN m.application END) AS applications
+    FROM matches m WHERE m.choice = 1 GROUP BY m.queue, m.kind, m.name
+)
+SELECT c.queue, c.kind, c.name AS who, coalesce(r.key, '') AS resource, coalesce((
+        SELECT sum(u.amount) FROM matches m JOIN runs u ON u.application = m.application AND u.resource = r.key
+        WHERE m.choice = 1 AND m.queue = c.queue AND m.kind = c.kind AND m.name = c.name
+    ), 0) AS used, r.value AS maximum, c.applications, c.max_applications
+FROM counted c LEFT JOIN json_each(c.maximum) r
+ORDER BY c.queue, c.kind, c.name, r.key LIMIT :limit;

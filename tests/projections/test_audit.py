@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from events import vocabulary as v
 from events.chain import Head, RecordedStep
-from events.configuration import QueueSpec, YunikornSpec
+from events.configuration import LimitSpec, QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
+from evsched.core.reducer import apply
+from evsched.core.state import State
 from projections import audit, rows
 from projections.read_model import ReadModel
 from replays.history.audit import AuditQuestion
 from replays.history.audit import audit as answered
+from tests.api.histories import kueue
 from tests.core.histories import START, configurations, histories, settle
 from tests.examples import examples
 from tests.replays.logs import taken
+
+HOUR = 3_600_000
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +39,8 @@ def path(tmp_path_factory):
     def spec(maximum):
         properties = {"quota.preemption.delay": "10s", "application.unschedasks.backoff": "1"}
         test = QueueSpec(name="test", maximum=maximum, properties=properties)
+        limit = LimitSpec(users=("*",), max_resources=maximum)
+        test = replace(test, limits=(limit,))
         prod = QueueSpec(
             name="prod", guaranteed={"vcore": 6000}, properties={"preemption.delay": "5s"}
         )
@@ -109,7 +118,9 @@ def test_every_question_runs_and_documents_its_columns(path, name):
         everything |= {"bucket": rows.BUCKET, "earliest": rows.EARLIEST}
         cursor = connection.execute(audit._statements()[variant].sql, everything)
         assert [column[0] for column in cursor.description] == list(question.columns)
-        assert cursor.fetchall() or name == "preemptions-for", name
+        assert cursor.fetchall() or name in {
+            "preemptions-for", "below-guarantee", "quotas-at",
+        }, name  # fmt: skip
     connection.close()
 
 
@@ -210,3 +221,83 @@ def test_the_history_of_configurations_says_who_why_and_what(tmp_path):
     found = answered(path, AuditQuestion(name="rejected-inputs"))
     (row,) = (dict(zip(found.columns, row, strict=True)) for row in found.rows)
     assert (row["source"], row["actor"]) == ("/agents/7", "eve")
+
+
+def rows_of(path, name, **scope):
+    """Return the rows of an answer as dictionaries."""
+    answer = audit.ask(path, name, audit.Scope(**scope))
+    return [dict(zip(answer.question.columns, row, strict=True)) for row in answer.rows]
+
+
+def test_sums_over_a_window_say_what_happened(path):
+    """Who was short of a guarantee, or above a maximum, since when; who took from whom; who is near a limit; what changed."""
+    (short,) = rows_of(path, "below-guarantee")
+    assert (short["queue"], short["resource"], short["most_missing"]) == (
+        "root.prod",
+        "vcore",
+        2000,
+    )
+    assert short["first_time"] == START + 10
+    above = rows_of(path, "above-maximum", queue="root.test")
+    assert [(one["queue"], one["lowest_maximum"]) for one in above] == [("root.test", 3000)]
+    assert above[0]["from_time"] == START + 7000
+    flows = rows_of(path, "who-preempts-whom")
+    assert ("root.prod", "root.test", "guarantee") in {
+        (one["for_queue"], one["queue"], one["kind"]) for one in flows
+    }
+    (limit,) = rows_of(path, "users-and-limits", seq=audit.FOREVER)
+    assert (limit["queue"], limit["kind"], limit["maximum"]) == ("root.test", "user", 3000)
+    (change,) = rows_of(path, "config-difference")
+    assert (change["from_version"], change["to_version"]) == (1, 2)
+    fair = {(one["queue"], one["resource"]): one for one in rows_of(path, "fairness")}
+    assert fair["root.prod", "vcore"]["mean_entitled"] == pytest.approx(6000)
+    assert 0 < fair["root.prod", "vcore"]["ratio"] < 1
+    assert fair["root.test", "vcore"]["ratio"] is None
+
+
+@given(configurations(), histories)
+@examples(15)
+def test_hours_of_use_are_those_of_a_fold_over_the_log(tmp_path_factory, configuration, history):
+    """By hour, queue, user and resource, counted from the state between any two steps."""
+    taken_steps = [(time, events) for time, events, _ in taken(configuration, history)]
+    path = written(tmp_path_factory.mktemp("hours") / "m.db", taken_steps)
+    state, expected, before = State(), {}, None
+    for time, events in taken_steps:
+        if not events:
+            continue
+        for application in state.applications.values():
+            for number, amount in enumerate(application.usage):
+                if amount and before is not None and time > before:
+                    add_hours(expected, state, application, number, amount, (before, time))
+        state.time = before = time
+        for event in events:
+            apply(state, event)
+    found = {
+        (one["hour"], one["queue"], one["user"], one["resource"]): one["used_hours"]
+        for one in rows_of(path, "usage-by-hour", limit=100_000)
+    }
+    assert found == {key: pytest.approx(value) for key, value in expected.items()}
+
+
+def add_hours(expected, state, application, number, amount, span):
+    """Add what an application used of a resource in a stretch of time, hour by hour."""
+    begin, end = span
+    while begin < end:
+        stop = min(end, (begin // HOUR + 1) * HOUR)
+        hour = f"{datetime.fromtimestamp(begin // 1000, UTC):%Y-%m-%dT%H:00:00Z}"
+        key = (hour, application.leaf.path, application.user, state.types.names[number])
+        expected[key] = expected.get(key, 0) + amount * (stop - begin) / HOUR
+        begin = stop
+
+
+def test_quotas_of_kueue_stand_under_their_own_names(tmp_path):
+    """Nominal quota is no maximum; limits of borrowing and lending are there; cohorts are named."""
+    steps = [(time, events) for time, events, _ in kueue(1)]
+    path = written(tmp_path / "model.db", steps)
+    rows = rows_of(path, "quotas-at", limit=100)
+    assert {one["queue"] for one in rows if one["quota"]}
+    assert any(one["cohort"] for one in rows)
+    assert any(one["nominal"] != "{}" for one in rows)
+    assert {(one["guaranteed"], one["maximum"]) for one in rows_of(path, "queues-at")} == {
+        (None, None)
+    }
