@@ -62,8 +62,8 @@ SUMS = frozenset({
 """Questions that add up all that lies in a window: they cost what it holds."""
 
 
-def eventful(events: int) -> Iterator[AnyEvent]:
-    """Yield the events of the log, its fence not included."""
+def eventful(events: int, running: int = RUNNING) -> Iterator[AnyEvent]:
+    """Yield the events of a log in which so many tasks run at a time, its fence not included."""
     seq = 1
     queues: dict[str, str] = {}
     for proposed in cluster(NODES):
@@ -87,7 +87,7 @@ def eventful(events: int) -> Iterator[AnyEvent]:
         yield AskSubmitted(
             seq=seq, ask=name, application=application, resources=resources, priority=number % 3
         )
-        if number - oldest >= RUNNING:
+        if number - oldest >= running:
             reason = "completed"
             if number % ONE_IN == 0:
                 seq += 1
@@ -113,7 +113,7 @@ def eventful(events: int) -> Iterator[AnyEvent]:
         number += 1
 
 
-def records(events: int) -> Iterator[Record]:
+def records(events: int, running: int = RUNNING) -> Iterator[Record]:
     """Yield the log as it is written."""
     sealer = Sealer("benchmark-log")
     yield from sealer.seal(
@@ -121,7 +121,7 @@ def records(events: int) -> Iterator[Record]:
     )
     batch: list[AnyEvent] = []
     time = START
-    for event in eventful(events):
+    for event in eventful(events, running):
         batch.append(event)
         if len(batch) == FRAME:
             time += FRAME_MS
