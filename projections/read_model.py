@@ -367,7 +367,7 @@ def place_of(path: Path) -> tuple[int, str, Head]:
     try:
         version, log_id, head = _queries.get_position(connection)
         return version, log_id, decode_head(head)
-    except (sqlite3.DatabaseError, TypeError) as error:
+    except (sqlite3.DatabaseError, TypeError, UnicodeDecodeError) as error:
         message = f"read model {path}: cannot be read: {error}"
         raise RebuildNeeded(message) from error
     finally:

@@ -110,7 +110,7 @@ async def audit(  # noqa: PLR0913 - one parameter an option
         raise _refusal(refused, asked, (first, end)) from refused
     except RebuildNeeded as error:
         raise CommandError(f"{error} (make it with `evsched project rebuild`)") from error
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise CommandError(f"read model {path}: {error}") from error
     _show(answer, json=json, as_csv=as_csv)
 

@@ -83,7 +83,8 @@ def test_an_altered_file_without_a_seal_is_no_fault_of_ours(tmp_path, count, cap
     path, seal = tmp_path / "model.db", tmp_path / "model.db.seal"
     asyncio.run(followed(path, sealed(story())))
     good, codes = path.read_bytes(), set()
-    for seed in range(count):
+    # Seed 63 leaves a text in no encoding, where the driver raises another class of errors.
+    for seed in (63, *range(count)):
         chance, data = random.Random(seed), bytearray(good)
         for _ in range(chance.choice([1, 1, 8, 64])):
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
