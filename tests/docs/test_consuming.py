@@ -71,7 +71,11 @@ def test_the_consumer_of_the_page_sees_every_event_once(
     assert [event["type"] for event in found] == [type(event).__name__ for event in expected]
 
 
-def test_the_proposal_of_the_page_is_one():
-    """The JSON that an agent sends."""
-    (block,) = blocks("consuming.md", "json")
-    assert decode_input(block).allocation == "web-1"
+def test_the_proposals_of_the_page_are_some():
+    """The JSON that an agent sends, and what a node and a pod say of themselves."""
+    found = [decode_input(block) for block in blocks("consuming.md", "json")]
+    assert [type(one).__name__ for one in found] == [
+        "AllocationReleased",
+        "NodeRegistered",
+        "AskSubmitted",
+    ]
