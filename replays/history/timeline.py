@@ -86,7 +86,8 @@ class Lane(Struct, frozen=True, kw_only=True):
 
     Attributes:
         used, pending: By resource, a number for each edge.
-        waiting: How many asks waited, a number for each edge.
+        waiting: How many asks waited, a number for each edge. An edge within a step has the amounts
+            of the step before.
         limits: In force somewhere in the stretch, the oldest first.
     """
 

@@ -1,6 +1,6 @@
 """The timeline of a read model says what a walk through the log says."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
 import pytest
 from hypothesis import given
@@ -45,7 +45,10 @@ def walked(steps, edges):
 def test_the_timeline_is_what_a_walk_through_the_log_finds(
     tmp_path_factory, configuration, history, data, buckets, scale
 ):
-    """Any stretch of any history, in any number of pieces: counts, usage and limits are those of the state."""
+    """Any stretch of any history, in any number of pieces: counts, usage and limits are those of the state.
+
+    Within a step, amounts are those of the step before: they are written down at the end of steps.
+    """
     steps = steps_of(configuration, history)
     path = tmp_path_factory.mktemp("model") / "model.db"
     model = ReadModel(path, "log")
@@ -70,12 +73,14 @@ def test_the_timeline_is_what_a_walk_through_the_log_finds(
     assert (found.evictions, found.refusals) == (evictions, refusals)
     leaves = sorted(row.queue for row in states[end].values() if row.leaf)
     assert [lane.queue for lane in found.lanes] == leaves
+    ends = [0, *(step.events[-1].seq for step in steps)]
     for lane in found.lanes:
         for number, place in enumerate(places):
-            row = states[place].get(lane.queue)
+            row = states[ends[bisect_right(ends, place) - 1]].get(lane.queue)
             used = {name: series[number] for name, series in lane.used.items() if series[number]}
             assert used == (row.usage if row is not None else {})
             assert lane.waiting[number] == (row.pending_asks if row is not None else 0)
+            row = states[place].get(lane.queue)
             limits = [one for one in lane.limits if one.seq <= place]
             if row is not None and row.maximum is not UNSET:
                 assert (limits[-1].guaranteed, limits[-1].maximum) == (row.guaranteed, row.maximum)

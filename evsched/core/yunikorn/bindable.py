@@ -321,6 +321,9 @@ class Bindable:
         if self.grown:
             freed = self._unblock(self._fitting())
             self.grown = []
+            # Of pods only amounts were compared: a node may have room and not take them. Without
+            # one more try they would count as held back by a limit, and no node would help them.
+            self.stale = self.stale or any(self._choosy[demand.row] for demand in freed)
         self.demands = self._roomy.copy()
         return freed
 

@@ -162,6 +162,7 @@ class NodeColumns:
             self.available = [widened(column) for column in self.available]
             self.schedulable, self.open = widened(self.schedulable), widened(self.open)
             self.scores = widened(self.scores)
+            self._marks.repulsion.forget()  # its columns have no place for the new row
         self._dirty[node.name] = node
 
     def node_left(self, node: Node) -> None:
