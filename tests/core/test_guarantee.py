@@ -36,7 +36,7 @@ def decide(state, ask, plan):
 
 
 @given(clusters())
-@examples(1200)
+@examples(600)
 def test_the_search_finds_what_the_oracle_finds(inputs):
     """A plan is found exactly when a lawful one exists, and it is the very plan that costs least; earlier decisions count."""
     state = built(inputs).state
@@ -104,7 +104,7 @@ def test_every_cost_function_keeps_the_laws(name, inputs):
 
 
 @given(st.integers(0, 2**32))
-@examples(1500)
+@examples(800)
 def test_the_search_finds_it_among_many_nodes(seed):
     """On wider clusters, where most nodes are ruled out by their bounds, the plan is still the very one that costs least."""
     state = built(wide_cluster(seed)).state

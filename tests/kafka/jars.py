@@ -7,7 +7,6 @@ it is complete, as it gets its name last.
 """
 
 import fcntl
-import functools
 import re
 import shutil
 import subprocess
@@ -26,7 +25,6 @@ _FETCH_SECONDS = 900
 _OLDEST_JAVA = 17
 
 
-@functools.cache
 def java() -> str:
     """Return the path of a `java` that can run Kafka 4; raise BrokerUnavailable when there is none."""
     path = shutil.which("java")
