@@ -13,15 +13,11 @@ from contextlib import aclosing, suppress
 import structlog
 
 from events.chain import ChainReader, RecordedStep
-from events.errors import EnvironmentFault, OutcomeUnknown, StreamError
+from events.errors import EnvironmentFault, StreamError
 from events.streams import Streams
 from events.streams.reading import follow_steps, read_steps
 from evsched.agents.emulated.agent import SOURCE, Agent
-
-AGAIN_S = 1.0
-"""How long the agent waits after a proposal failed before it sends it again."""
-
-BATCH = 500
+from evsched.agents.proposing import AGAIN_S, propose_all
 
 _log = structlog.get_logger(__name__)
 
@@ -76,20 +72,7 @@ async def _answer(
     """Propose what is due, then sleep until something else is, or the log says something new."""
     while True:
         changed.clear()
-        owed = agent.owed(now())
-        for begin in range(0, len(owed), BATCH):
-            batch = owed[begin : begin + BATCH]
-            while True:
-                try:
-                    await streams.inbox.propose(batch, SOURCE)
-                    break
-                except (EnvironmentFault, OutcomeUnknown) as error:
-                    _log.warning(
-                        "proposals may be lost, sending them again",
-                        count=len(batch),
-                        error=str(error),
-                    )
-                    await asyncio.sleep(AGAIN_S)
+        await propose_all(streams.inbox, agent.owed(now()), SOURCE)
         due = agent.next_due()
         with suppress(TimeoutError):
             async with asyncio.timeout(None if due is None else max(0, due - now()) / 1000):

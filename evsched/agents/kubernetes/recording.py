@@ -15,7 +15,7 @@ import structlog
 
 from events.chain import ChainReader, RecordedStep
 from events.configuration import Configuration
-from events.errors import EnvironmentFault, OutcomeUnknown, StreamError
+from events.errors import EnvironmentFault, StreamError
 from events.streams import Streams
 from events.streams.reading import follow_steps, read_steps
 from events.vocabulary import AllocationBound, AnyInput
@@ -39,12 +39,7 @@ from evsched.agents.kubernetes.reading import Reading
 from evsched.agents.kubernetes.recorder import Listing, Recorder
 from evsched.agents.kubernetes.reflecting import ObjectChanged, ObjectSource, Reflector, Relisted
 from evsched.agents.kubernetes.yunikorn import Queues, quotas_of, spares
-
-AGAIN_S = 1.0
-"""How long the agent waits after the log or inbox failed before it tries again."""
-
-BATCH = 500
-"""Proposals that are sent together at most."""
+from evsched.agents.proposing import AGAIN_S, BATCH, propose_all
 
 WAITING = 2000
 """Changes that may wait for the recorder before the watches are read no further."""
@@ -114,7 +109,8 @@ class ClusterRecording:
 
     async def _watch(self, group: asyncio.TaskGroup) -> None:
         """List one kind after the other, so that what a pod refers to is known first; then watch all."""
-        await self._send(self.recorder.begin(has_queues=self._queues is not None))
+        begun = self.recorder.begin(has_queues=self._queues is not None)
+        await propose_all(self._streams.inbox, begun, SOURCE)
         for kind in self._kinds():
             reflector = Reflector(kind, self._source, self._news.put)
             await reflector.begin()
@@ -143,26 +139,11 @@ class ClusterRecording:
             steps = self._answer(await self._news.get())
             while len(steps) < BATCH and not self._news.empty():
                 steps += self._answer(self._news.get_nowait())
-            await self._send(steps)
+            await propose_all(self._streams.inbox, steps, SOURCE)
             if self.recorder.doubtful and len(self._compared) == len(_COMPARED):
                 for reflector in self._compared:
                     reflector.list_again(self.recorder.doubtful)
                 self.recorder.doubtful = ""
-
-    async def _send(self, steps: Sequence[AnyInput]) -> None:
-        for begin in range(0, len(steps), BATCH):
-            batch = steps[begin : begin + BATCH]
-            while True:
-                try:
-                    await self._streams.inbox.propose(batch, SOURCE)
-                    break
-                except (EnvironmentFault, OutcomeUnknown) as error:
-                    _log.warning(
-                        "proposals may be lost, sending them again",
-                        count=len(batch),
-                        error=str(error),
-                    )
-                    await asyncio.sleep(AGAIN_S)
 
     # ---------------------------------------------------------------------------------- translation
 
