@@ -212,11 +212,16 @@ class LeaderTerm:
         due = self._next_due()
         if not proposals and not self._fresh and (due is None or due > now):
             await self._look_around()
-            self._ahead = not self._pace.observes and self._warm.engine.look_ahead()
+            self._look_ahead()
             return True
         self._fresh = (self._fresh or hold) and not decide and not self._pace.observes
         await self._step(now, proposals, inbox_next, decide=decide)
+        self._look_ahead()  # a busy leader has no turn without a step
         return False
+
+    def _look_ahead(self) -> None:
+        """Do a little of what the next decision will need, and note whether more is left to do."""
+        self._ahead = not self._pace.observes and self._warm.engine.look_ahead()
 
     async def _read_on(self, position: int, wait_s: float) -> tuple[Proposal, ...]:
         inbox = self._streams.inbox

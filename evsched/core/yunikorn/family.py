@@ -164,7 +164,6 @@ class YunikornFamily:
         """
         nomination.review(step)
         pauses.allocate(step)
-        self.look_ahead(step.state)
 
     def look_ahead(self, state: State) -> bool:
         """Read a slice of the index of victims."""

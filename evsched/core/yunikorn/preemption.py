@@ -47,8 +47,8 @@ def cycle(step: Step) -> None:
 def look_ahead(state: State) -> bool:
     """Read a slice of the index of victims when a preemption cycle is to come; tell whether more is left.
 
-    So that no step has to read all of it. Clusters of no more nodes than a slice are read when the
-    cycle comes.
+    So that no step has to read all of it: a leader does this between steps. Clusters of no more
+    nodes than a slice are read when the cycle comes.
     """
     spec = state.configuration
     assert isinstance(spec, YunikornSpec)
