@@ -127,6 +127,13 @@ def crowded() -> Iterable[Row]:
     yield churn(
         taken_in([*cluster(200, tree(queue)), *asks]), "a limit for each of 200 users", steps=1000
     )
+    asks = [ask(number, f"x{number // 2}", "root.a") for number in range(10_000)]
+    for name, properties in (
+        ("5,000 applications of a stateaware leaf", {"application.sort.policy": "stateaware"}),
+        ("5,000 applications watched for a pause", {"application.unschedasks.backoff": "3"}),
+    ):
+        queue = QueueSpec(name="a", properties=properties)
+        yield churn(taken_in([*cluster(200, tree(queue)), *asks]), name)
 
 
 def ask(number: int, application: str, queue: str, user: str = "ann") -> AnyInput:

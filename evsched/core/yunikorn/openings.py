@@ -8,6 +8,9 @@ makes way for the next new one.
 What pauses have to know is kept here as well, so that `evsched.core.yunikorn.pauses` need not
 count the asks of every application after every step: only applications with enough asks are
 *watched*.
+
+The rows "applications of a stateaware leaf" and "applications watched for a pause" of
+`benchmarks.allocation` measure both.
 """
 
 from __future__ import annotations

@@ -8,15 +8,17 @@ changed is only noted while events are applied, at the leaf or the parent where 
 key is computed when that is looked at next.
 
 **Demands.** Asks of one shape (with one required node, if any, and one kind of pod) share a
-`Demand`: where one of them does not fit on any node, none does. So a failure is noted at the demand, and cuts off everything
-that it holds for. A leaf has one bucket for each demand, and a ranking of their tops.
+`Demand`: where one of them does not fit on any node, none does. So a failure is noted at the demand,
+and cuts off everything that it holds for. A leaf has one bucket for each demand, and a ranking of
+their tops.
 
 **Marks.** What has nothing to offer keeps its place and loses its mark (`Bindable`); the walk goes
 to what is marked alone. An ask that arrives marks its path; when something was freed, the marks of
 all that it may help are set at once. So a cycle in which nothing can be done costs nothing, and one
 in which a single task ended costs the same whether one ask could take its place or all could.
 
-None of this is truth: a new index built from the state gives the same answers.
+None of this is truth: a new index built from the state gives the same answers. The rows "a step in
+which one task ends" of `benchmarks.allocation` measure all three together.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from evsched.core.yunikorn.bindable import Bindable
+from evsched.core.yunikorn.held_back import HeldBack
 from evsched.core.yunikorn.openings import Openings
 from evsched.core.yunikorn.order_nodes import (
     ApplicationNode,
@@ -77,11 +80,7 @@ class WaitingOrder:
         self.demands: dict[tuple[int, str | None, bytes | UnsetType], Demand] = {}
         self._node_rules = state.rules.node_rules
         self.columns: NodeColumns | None = None
-        # What a limit holds back, by user, as it was found out.
-        self._limited: dict[str, dict[AskGroup | DemandBucket, None]] = {}
-        # A group has many users: with limits on groups, any usage that ends may help any of them.
-        limits = (limit for queue in state.queues.values() for limit in queue.limits)
-        self._group_limits = any(limit.groups for limit in limits)
+        self._held_back = HeldBack(state)
         for ask in state.asks.values():
             self.asked(ask)
 
@@ -171,7 +170,7 @@ class WaitingOrder:
         group.entry = None
         group.heap.entries.clear()
         app_node.queue_node.changed_groups.pop(group, None)
-        self._forget_limit(group)
+        self._held_back.forget(group)
         self._leave(group.bucket)
         del app_node.groups[demand]
         demand.watched.pop(group, None)
@@ -232,18 +231,14 @@ class WaitingOrder:
     def freed(self, application: Application) -> None:
         """Usage, or what was promised to an ask in flight, shrank on an application's path.
 
-        Limits of its user are tried again; those of all users where groups are limited anywhere.
-        So they are where the application stopped running, which `maxapplications` counts.
+        What a limit held back is tried again where that may help it.
         """
         self._changed(application)
         for above in self._queue_node(application.leaf).maxima:
             self.bindable.changed(above, freed=True)
             self._walk.retry_needed = True
-        if self._limited:
-            all_of_them = self._group_limits or not application.allocations
-            for user in tuple(self._limited) if all_of_them else (application.user,):
-                for held in tuple(self._limited.get(user, ())):
-                    self._unlimit(held)
+        for held in self._held_back.helped_by(application):
+            self._unlimit(held)
 
     def queue_removed(self, path: str) -> None:
         """A queue in which nothing waits is gone."""
@@ -299,7 +294,7 @@ class WaitingOrder:
             del here[bucket.peers]
             if not here:
                 del bucket.leaf.buckets[bucket.demand]
-            self._forget_limit(bucket)
+            self._held_back.forget(bucket)
             self.bindable.drop_bucket(bucket)
         self._walk.note(bucket)
 
@@ -317,7 +312,7 @@ class WaitingOrder:
             group.bucket = self._bucket(app_node, demand)
             group.row = group.bucket.row
             self._leave(before)
-            self._forget_limit(group)
+            self._held_back.forget(group)
             group.limited = False
             app_node.queue_node.changed_groups[group] = None
             self.openings.offer(group)
@@ -435,7 +430,7 @@ class WaitingOrder:
         else:
             self.bindable.limit(bucket, limited=True)
             held = bucket
-        self._limited.setdefault(_user(held), {})[held] = None
+        self._held_back.add(held)
 
     def _in_bucket(self, ask: str, bucket: DemandBucket) -> bool:
         """Tell whether the application of an ask waits in a bucket."""
@@ -445,7 +440,7 @@ class WaitingOrder:
 
     def _unlimit(self, held: AskGroup | DemandBucket) -> None:
         """Let a group or a bucket be tried again: whether the limit still holds is found out so."""
-        self._forget_limit(held)
+        self._held_back.forget(held)
         self._walk.retry_needed = True
         if isinstance(held, AskGroup):
             held.limited = False
@@ -453,15 +448,6 @@ class WaitingOrder:
             self.openings.offer(held)
         else:
             self.bindable.limit(held, limited=False)
-
-    def _forget_limit(self, held: AskGroup | DemandBucket) -> None:
-        """Forget that a limit holds a group or a bucket back; users without any have no entry."""
-        user = _user(held)
-        here = self._limited.get(user)
-        if here is not None:
-            here.pop(held, None)
-            if not here:
-                del self._limited[user]
 
     def begin(self, columns: NodeColumns) -> None:
         """Let asks be tried again that grown nodes, or less usage below a maximum, may help.
@@ -492,9 +478,3 @@ class WaitingOrder:
                 if queue_node.queue.settings.sort_policy == "fair":
                     for app_node in queue_node.app_nodes.values():
                         self._mark_application(app_node)
-
-
-def _user(held: AskGroup | DemandBucket) -> str:
-    """Return whose asks these are; limits are looked up for buckets of known users alone."""
-    peers = held.peers if isinstance(held, DemandBucket) else held.app_node.peers
-    return "" if peers is None else peers[0]
