@@ -127,7 +127,7 @@ def crowded() -> Iterable[Row]:
     yield churn(
         taken_in([*cluster(200, tree(queue)), *asks]), "a limit for each of 200 users", steps=1000
     )
-    asks = [ask(number, f"x{number // 2}", "root.a") for number in range(10_000)]
+    asks = [ask(number, f"x{number // 4}", "root.a") for number in range(20_000)]
     for name, properties in (
         ("5,000 applications of a stateaware leaf", {"application.sort.policy": "stateaware"}),
         ("5,000 applications watched for a pause", {"application.unschedasks.backoff": "3"}),
