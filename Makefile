@@ -115,7 +115,7 @@ $(LOCKER):
 
 lock: $(LOCKER) ## Pin all dependencies with hashes: requirements.lock and requirements-dev.lock
 	$(COMPILE) --extra web --extra kubernetes pyproject.toml -o requirements.lock
-	$(COMPILE) --extra web --extra kubernetes --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	$(COMPILE) --extra web --extra kubernetes --extra parquet --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 vendor: $(READY) ## Fetch the JavaScript of the page anew from npm, with hashes and licences
 	$(BIN)/python -m scripts.vendor

@@ -21,6 +21,10 @@ from evsched.cli.logs import HERE, Where, data_directory, log_of, steps_of
 from evsched.cli.options import Json
 from evsched.cli.past import end_of, meter
 from projections.custom import CustomProjection, ProjectionInvalid
+from projections.export import exporting
+from projections.export.contents import TableFormat
+from projections.export.csv_files import CsvFormat
+from projections.export.folder import ExportRefused
 from projections.following import Follower
 from projections.read_model import (
     SCHEMA_VERSION,
@@ -245,6 +249,59 @@ async def status(*, where: Where = HERE, db: Db = None, json: Json = False) -> i
                 f"{name.replace('_', ' '):<16} {format_time(value) if name.endswith('time') else value}"
             )
     return NO if facts.get("behind") or "problem" in facts else DONE
+
+
+@app.command
+async def export(
+    *,
+    where: Where = HERE,
+    db: Db = None,
+    as_csv: Annotated[Path | None, Parameter(name="--csv")] = None,
+    parquet: Path | None = None,
+) -> None:
+    """Write the events, and every table and view of the read model, as files for other programs.
+
+    The read model must be there; events go as far as it does. What lies in the folder is exchanged when the
+    new export is complete, and only where it is an export, too. Parquet needs the extra evsched[parquet].
+
+    **Examples**
+
+    `evsched project export --parquet exported`
+
+    `evsched project export --csv exported --log monday.jsonl.zst --db monday.db`
+
+    Args:
+        where: Which log.
+        db: The file of the read model.
+        as_csv: Folder for comma-separated files.
+        parquet: Folder for Parquet files.
+    """
+    folder = as_csv or parquet
+    if folder is None or (as_csv and parquet):
+        found = "both" if as_csv else "neither"
+        raise CommandError(f"--csv and --parquet: found {found}, expected one of them")
+    form = CsvFormat() if as_csv else _parquet()
+    async with log_of(where) as log:
+        path = db or default_path(await _log_id(log))
+        with meter("exporting", await end_of(log)) as told:
+            try:
+                made = await exporting.export(steps_of(log), path, folder, form, told)
+            except RebuildNeeded as error:
+                raise _advice(path, error) from error
+            except (ExportRefused, OSError, sqlite3.Error) as error:
+                raise CommandError(f"{error}") from error
+    rows = sum(made.tables.values()) - made.tables[exporting.EVENTS]
+    say(f"{folder}: {made.tables[exporting.EVENTS]} events, {rows} rows of tables and views")
+
+
+def _parquet() -> TableFormat:
+    try:
+        from projections.export.parquet_files import ParquetFormat  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise CommandError(
+            f"--parquet: {error.name} is not installed, expected the extra evsched[parquet]"
+        ) from error
+    return ParquetFormat()
 
 
 def default_path(log_id: str, sql: Path | None = None) -> Path:

@@ -270,3 +270,21 @@ def test_at_answers_from_the_read_model_as_from_the_log(url, tmp_path, capsys, m
         assert "never was" in capsys.readouterr().err
     monkeypatch.setattr("evsched.cli.at.answer", None)
     assert run(["at", "21", "allocations", "--db", path]) == 0
+
+
+def test_an_export_says_what_it_wrote_and_what_it_wants(url, tmp_path, capsys, monkeypatch):
+    """One folder, one format, a read model that is there, and the extra for Parquet."""
+    db, folder = str(tmp_path / "model.db"), str(tmp_path / "out")
+    assert run(["project", "export", "--csv", folder, "--db", db]) == 2
+    assert "does not exist" in capsys.readouterr().err
+    assert run(["project", "rebuild", "--db", db]) == 0
+    for arguments in ([], ["--csv", folder, "--parquet", folder]):
+        assert run(["project", "export", "--db", db, *arguments]) == 2
+        assert "expected one of them" in capsys.readouterr().err
+    assert run(["project", "export", "--csv", folder, "--db", db]) == 0
+    assert ": 35 events, " in capsys.readouterr().err
+    assert json.loads((tmp_path / "out" / "manifest.json").read_bytes())["seq"] == 35
+    monkeypatch.setitem(sys.modules, "projections.export.parquet_files", None)
+    assert run(["project", "export", "--parquet", folder, "--db", db]) == 2
+    assert "expected the extra evsched[parquet]" in capsys.readouterr().err
+    assert json.loads((tmp_path / "out" / "manifest.json").read_bytes())["format"] == "csv"
