@@ -36,7 +36,7 @@ def decide(state, ask, plan):
 
 
 @given(clusters())
-@examples(600)
+@examples(250)
 def test_the_search_finds_what_the_oracle_finds(inputs):
     """A plan is found exactly when a lawful one exists, and it is the very plan that costs least; earlier decisions count."""
     state = built(inputs).state
@@ -62,7 +62,7 @@ def test_the_search_finds_what_the_oracle_finds(inputs):
 
 
 @given(clusters(most=6))
-@examples(300)
+@examples(150)
 def test_dropping_the_index_changes_no_decision(inputs):
     """The index kept up to date, one built anew and one after a restart lead to the same plan."""
     state = built(inputs).state
@@ -83,7 +83,7 @@ def test_dropping_the_index_changes_no_decision(inputs):
 
 @pytest.mark.parametrize("name", ["youngest", "smallest"])
 @given(clusters(most=6))
-@examples(200)
+@examples(120)
 def test_every_cost_function_keeps_the_laws(name, inputs):
     """Whatever the cost, a plan is found exactly when there is one, lawful and minimal, and it spares who asked to be spared."""
     state = built(inputs).state
@@ -104,7 +104,7 @@ def test_every_cost_function_keeps_the_laws(name, inputs):
 
 
 @given(st.integers(0, 2**32))
-@examples(800)
+@examples(300)
 def test_the_search_finds_it_among_many_nodes(seed):
     """On wider clusters, where most nodes are ruled out by their bounds, the plan is still the very one that costs least."""
     state = built(wide_cluster(seed)).state

@@ -147,7 +147,7 @@ class History:
 
 
 @given(seeds)
-@examples(400)
+@examples(200)
 def test_no_ask_preempts_twice_unless_its_node_was_lost(seed):
     """Over a long history with refusals, stubborn victims, lost nodes and restarts every decision is lawful."""
     history = History(seed, judged=True)
@@ -161,7 +161,7 @@ def test_no_ask_preempts_twice_unless_its_node_was_lost(seed):
 
 
 @given(seeds)
-@examples(600)
+@examples(250)
 def test_without_disturbance_preemption_comes_to_an_end(seed):
     """A circle would go on for ever; instead no more decisions are taken than asks that were there when it began had unmet."""
     history = History(seed, judged=False)

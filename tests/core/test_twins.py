@@ -14,7 +14,7 @@ from tests.examples import examples
 
 
 @given(st.integers(0, 2**32))
-@examples(200)
+@examples(110)
 def test_every_engine_takes_the_same_next_step(seed):
     """No input raises, and live, follower, restored and replayed give the same events and the same next due time."""
     Twins(seed).live(HISTORY)

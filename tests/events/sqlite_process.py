@@ -2,13 +2,16 @@
 
 ``crash PATH N WHEN``: leads, writes step ``a``, then step ``b``, dying ``before`` or ``after`` its
 N-th database operation. Says ``done`` once the step is acknowledged, and the number of operations
-that writing it takes. ``load PATH FILE N``: imports an exported log, dying after its N-th database
-operation; says ``done`` when it needed no more. ``create PATH…``: for each of these files: says
+that writing it takes. ``load FOLDER FILE``: imports an exported log into ``FOLDER/N.sqlite`` for N =
+1, 2, …, each in a process of its own that dies after its N-th database operation, until one needs no
+more; says for each how it ended, and ``done`` before the last. They are forked, which spares each the
+start of Python. ``create PATH…``: for each of these files: says
 ``ready``, waits for a line, makes the file and proposes an input. ``propose PATH``: proposes one
 input, reads the log, says how many frames it found and whether it would checkpoint.
 """
 
 import asyncio
+import itertools
 import os
 import sys
 from functools import partial
@@ -21,6 +24,11 @@ from events.streams import open_streams
 from events.streams.export import import_log
 from events.vocabulary import NodeRemoved
 from tests.events.world import lead, records_of, write
+
+DIED = 9
+"""Exit code of a process that died at the operation it was to die at."""
+ENOUGH = 10
+"""Exit code of an import that came to its end before."""
 
 
 def say(text: str) -> None:
@@ -65,14 +73,27 @@ async def crash(path: str, number: str, when: str) -> None:
         os._exit(9)
 
 
-async def load(path: str, file: str, number: str) -> None:
-    """See the top of this module."""
+async def load(path: str, file: str, number: int) -> None:
+    """Import a log until the operation of this number is done, and die."""
     async with open_streams(f"sqlite://{path}") as streams:
         await streams.log.create()
-        die_at(int(number), "after")
+        die_at(number, "after")
         await import_log(Path(file), streams.log)
         say("done")
-        os._exit(9)
+        os._exit(ENOUGH)
+
+
+def loads(folder: str, file: str) -> None:
+    """See the top of this module."""
+    code = DIED
+    for number in itertools.count(1):
+        child = os.fork()
+        if not child:
+            asyncio.run(load(f"{folder}/{number}.sqlite", file, number))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        say(f"{code}")
+        if code != DIED:
+            break
 
 
 async def create(*paths: str) -> None:
@@ -96,8 +117,8 @@ async def propose(path: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(
-        {"crash": crash, "load": load, "create": create, "propose": propose}[sys.argv[1]](
-            *sys.argv[2:]
-        )
-    )
+    what, *arguments = sys.argv[1:]
+    if what == "load":
+        loads(*arguments)
+    else:
+        asyncio.run({"crash": crash, "create": create, "propose": propose}[what](*arguments))
