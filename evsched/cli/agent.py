@@ -18,7 +18,9 @@ from evsched.config import load_texts
 from evsched.service.logs import configure
 
 if TYPE_CHECKING:
-    from evsched.agents.kubernetes.yunikorn import Queues
+    from evsched.agents.kubernetes.connection import ApiServer
+    from evsched.agents.kubernetes.objects import ObjectKind
+    from evsched.agents.kubernetes.queues import Queues
 
 app = App(name="agent", help="Connect the log to a real cluster.")
 
@@ -31,6 +33,7 @@ async def kubernetes(  # noqa: PLR0913 - the options of a command
     kubeconfig: Path | None = None,
     context: str | None = None,
     yunikorn: str | None = None,
+    kueue: str | None = None,
     mask: Path | None = None,
     log_format: Literal["console", "json"] = "console",
 ) -> None:
@@ -47,6 +50,8 @@ async def kubernetes(  # noqa: PLR0913 - the options of a command
 
     `evsched agent kubernetes --mode record --yunikorn yunikorn --mask names.yaml`
 
+    `evsched agent kubernetes --mode record --kueue kueue-system`
+
     Args:
         where: Which log.
         mode: record: the cluster is watched.
@@ -55,6 +60,8 @@ async def kubernetes(  # noqa: PLR0913 - the options of a command
         context: Of that file; its current one by default.
         yunikorn: The namespace of YuniKorn, whose ConfigMap has the queues. Without it a log that
             has no configuration gets one queue for each namespace.
+        kueue: The namespace of Kueue, whose Workloads are then recorded in place of nodes and pods,
+            under the ClusterQueues, Cohorts, LocalQueues, flavors and priorities of the cluster.
         mask: YAML file that says which namespaces, users and labels are not to be in the log
             (docs/kubernetes.md).
         log_format: How this process tells what it does, on the standard error: for people or for
@@ -69,6 +76,8 @@ async def kubernetes(  # noqa: PLR0913 - the options of a command
     from evsched.agents.kubernetes.reading import Reading  # noqa: PLC0415 - quick commands start quickly
     from evsched.agents.kubernetes.recording import ClusterRecording  # noqa: PLC0415
 
+    if yunikorn is not None and kueue is not None:
+        raise CommandError("agent kubernetes: found --yunikorn and --kueue, expected one of them")
     masking = _masking(mask)
     configure(log_format)
     del mode
@@ -77,25 +86,43 @@ async def kubernetes(  # noqa: PLR0913 - the options of a command
             connected(kubeconfig, context) as cluster,
             streams_of(where, create=True) as streams,
         ):
+            queues, workloads = await _queues(cluster, masking, yunikorn, kueue)
             say(f"recording into {streams.inbox.name}")
-            await ClusterRecording(
-                streams, cluster, Reading(masking=masking), _queues(yunikorn)
-            ).run()
+            reading = Reading(masking=masking)
+            await ClusterRecording(streams, cluster, reading, queues, workloads).run()
     except ConfigError as error:
         raise CommandError(f"--kubeconfig: {error}") from error
     except StreamError as error:
         raise as_command_error(error) from error
 
 
-def _queues(namespace: str | None) -> Queues | None:
-    from evsched.agents.kubernetes.yunikorn import queues_in  # noqa: PLC0415
+async def _queues(
+    cluster: ApiServer, masking: Masking, yunikorn: str | None, kueue: str | None
+) -> tuple[Queues | None, ObjectKind | None]:
+    """Return where the cluster keeps its queues, and the kind of its Workloads where Kueue runs there."""
+    from evsched.agents.kubernetes import kueue as of_kueue  # noqa: PLC0415
+    from evsched.agents.kubernetes.reflecting import Unavailable  # noqa: PLC0415
+    from evsched.agents.kubernetes.yunikorn import YunikornQueues  # noqa: PLC0415
 
-    return None if namespace is None else queues_in(namespace, _configuration)
+    if kueue is None:
+        return None if yunikorn is None else YunikornQueues(yunikorn, _configuration), None
+    try:
+        served = await cluster.versions(of_kueue.GROUP)
+    except Unavailable as error:
+        raise CommandError(f"--kueue {kueue}: the API server said {error.reason}") from error
+    version = next((one for one in served if one in of_kueue.VERSIONS), None)
+    if version is None:
+        raise CommandError(
+            f"--kueue {kueue}: the cluster serves {of_kueue.GROUP} in {', '.join(served) or 'no version'},"
+            f" expected one of {', '.join(of_kueue.VERSIONS)}"
+        )
+    queues = of_kueue.KueueQueues(kueue, version, masking, _configuration)
+    return queues, of_kueue.workloads_in(version)
 
 
 def _configuration(text: str) -> Configuration:
-    """Return the first partition of a queues.yaml, as the agent cannot read one itself."""
-    return load_texts([("queues.yaml", text)]).configurations[0]
+    """Return the first configuration of a text, as the agent cannot read one itself."""
+    return load_texts([("the cluster", text)]).configurations[0]
 
 
 def _masking(path: Path | None) -> Masking:

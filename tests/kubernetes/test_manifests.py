@@ -14,7 +14,9 @@ def test_every_file_is_a_resource_of_the_base():
     """No manifest lies about that Kustomize does not apply."""
     named = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
     assert sorted(named) == sorted(
-        file.name for file in FOLDER.iterdir() if file.name != "kustomization.yaml"
+        file.name
+        for file in FOLDER.iterdir()
+        if file.is_file() and file.name != "kustomization.yaml"
     )
 
 

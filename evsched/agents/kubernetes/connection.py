@@ -7,9 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
+import msgspec
 from lightkube.config.client_adapter import AsyncClient, ConnectionParams
 from lightkube.config.kubeconfig import KubeConfig
 from lightkube.core.exceptions import ConfigError
+from msgspec import Struct
 
 from evsched.agents.kubernetes.objects import ObjectKind
 from evsched.agents.kubernetes.reflecting import Gone, Unavailable
@@ -25,10 +27,18 @@ WATCH_S = 290
 SILENT_S = 90.0
 """Bookmarks come about every minute; a watch that is silent for longer leads nowhere."""
 
-_GONE, _TOO_MANY, _TIMEOUT = 410, 429, 504
+_NOT_FOUND, _GONE, _TIMEOUT = 404, 410, 504
 _ANSWER_S = 60.0
 _CONNECT_S = 10.0
 _TOO_LARGE = b"Too large resource version"
+
+
+class _GroupVersion(Struct):
+    version: str
+
+
+class _Group(Struct):
+    versions: tuple[_GroupVersion, ...] = ()
 
 
 class ApiServer:
@@ -55,6 +65,23 @@ class ApiServer:
         content: bytes = answer.content
         _check(answer, content)
         return content
+
+    async def versions(self, group: str) -> tuple[str, ...]:
+        """Return the versions that the server serves of an API group, the one it prefers first; none: it has no such group.
+
+        Raises:
+            Unavailable: Anything else than an answer.
+        """
+        try:
+            answer = await self._client.get(f"/apis/{group}")
+        except httpx2.HTTPError as error:
+            raise _broken(error) from error
+        if answer.status_code == _NOT_FOUND:
+            return ()
+        _check(answer, answer.content)
+        return tuple(
+            one.version for one in msgspec.json.decode(answer.content, type=_Group).versions
+        )
 
     async def watch(self, kind: ObjectKind, version: str) -> AsyncIterator[bytes]:
         """Yield the lines of a watch; see `evsched.agents.kubernetes.reflecting.ObjectSource`."""

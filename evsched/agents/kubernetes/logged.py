@@ -34,6 +34,7 @@ from events.vocabulary import (
     NodeRemoved,
     NodeUpdated,
     ObservationGap,
+    PodSet,
 )
 from evsched.agents.kubernetes import nodes
 from evsched.agents.kubernetes.nodes import NodeFacts
@@ -48,8 +49,10 @@ class TaskFacts(Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         uid: Of its pod.
         wish: Digest of all that it asks for.
-        amounts: Digest of how much it asks for.
+        amounts: Digest of how much it asks for, or was admitted with.
+        rest: Digest of what else counts while it runs.
         runs: It is bound.
+        observed: The cluster bound it, and not the log's leader alone.
         leaving: An eviction was observed.
         ours: This agent proposed it; what others proposed is theirs to end.
     """
@@ -57,8 +60,10 @@ class TaskFacts(Struct, frozen=True, kw_only=True, gc=False):
     uid: str
     wish: bytes
     amounts: bytes
+    rest: bytes
     application: str
     runs: bool = False
+    observed: bool = False
     node: str = ""
     leaving: bool = False
     ours: bool = True
@@ -167,13 +172,29 @@ class LoggedCluster:
 def wish_of(ask: AskSubmitted | AllocationRestored) -> bytes:
     """Return a digest of all that a task asks for; its owner may change it while it waits."""
     return _digest(
-        (amounts_of(ask), ask.priority, ask.allow_preemption, ask.required_node, ask.pod)
+        (
+            *(amounts_of(ask, ask.podsets), ask.queue, ask.priority),
+            *(ask.allow_preemption, ask.required_node, ask.pod),
+        )
     )
 
 
-def amounts_of(ask: AskSubmitted | AllocationRestored) -> bytes:
-    """Return a digest of how much a task asks for; a resize in place changes it while it runs."""
-    return _digest(sorted(ask.resources.items()))
+def amounts_of(ask: AskSubmitted | AllocationRestored, podsets: tuple[PodSet, ...]) -> bytes:
+    """Return a digest of how much a task holds; a resize in place changes it while it runs."""
+    return _digest((sorted(ask.resources.items()), _of_podsets(podsets)))
+
+
+def rest_of(ask: AskSubmitted | AllocationRestored) -> bytes:
+    """Return a digest of what else counts while a task runs, which may change by then."""
+    labels = None if ask.pod is None else sorted(ask.pod.labels.items())
+    return _digest((ask.priority, ask.allow_preemption, labels))
+
+
+def _of_podsets(podsets: tuple[PodSet, ...]) -> Any:
+    return [
+        (one.name, sorted(one.resources.items()), sorted((one.flavors or {}).items()))
+        for one in podsets
+    ]
 
 
 def _digest(parts: Any) -> bytes:
@@ -196,7 +217,8 @@ def _begun(_: TaskFacts | None, event: AskSubmitted) -> TaskFacts:
     return TaskFacts(
         uid=event.uid or "",
         wish=wish_of(event),
-        amounts=amounts_of(event),
+        amounts=amounts_of(event, event.podsets),
+        rest=rest_of(event),
         application=event.application,
         ours=not event.seq or event.source == SOURCE,
     )
@@ -206,17 +228,27 @@ def _restored(_: TaskFacts | None, event: AllocationRestored) -> TaskFacts:
     return TaskFacts(
         uid=event.uid or "",
         wish=wish_of(event),
-        amounts=amounts_of(event),
+        amounts=amounts_of(event, event.podsets),
+        rest=rest_of(event),
         application=event.application,
         runs=True,
+        observed=True,
         node=event.node or "",
         leaving=event.preempting,
         ours=not event.seq or event.source == SOURCE,
     )
 
 
-def _bound(known: TaskFacts | None, event: AllocationBound | BindingObserved) -> TaskFacts | None:
+def _bound(known: TaskFacts | None, event: AllocationBound) -> TaskFacts | None:
     return None if known is None else replace(known, runs=True, node=event.node or "")
+
+
+def _observed(known: TaskFacts | None, event: BindingObserved) -> TaskFacts | None:
+    if known is None:
+        return None
+    amounts = _digest(([], _of_podsets(event.podsets))) if event.podsets else known.amounts
+    node = event.node or ""
+    return replace(known, runs=True, observed=True, node=node, amounts=amounts)
 
 
 def _leaves(known: TaskFacts | None, _: EvictionObserved) -> TaskFacts | None:
@@ -239,7 +271,7 @@ _FOLDS: dict[type, Callable[[Any, Any], Any]] = {
     AskWithdrawn: _ended,
     AllocationRestored: _restored,
     AllocationBound: _bound,
-    BindingObserved: _bound,
+    BindingObserved: _observed,
     EvictionObserved: _leaves,
     AllocationReleased: _ended,
     ApplicationSubmitted: _known,

@@ -44,6 +44,12 @@ class ObjectMeta(ApiStruct, frozen=True):
     deletion_timestamp: datetime | None = None
 
 
+class ApiObject(ApiStruct, frozen=True):
+    """An object that is listed and watched."""
+
+    metadata: ObjectMeta
+
+
 class Resources(ApiStruct, frozen=True):
     """What is requested; limits are no matter of a scheduler."""
 
@@ -189,6 +195,13 @@ class Condition(ApiStruct, frozen=True):
     last_transition_time: datetime | None = None
 
 
+def holding(conditions: tuple[Condition, ...] | None, kind: str) -> Condition | None:
+    """Return a condition that holds; None: it is not there, or does not."""
+    return next(
+        (one for one in conditions or () if one.type == kind and one.status == "True"), None
+    )
+
+
 class PodSpec(ApiStruct, frozen=True):
     """What a pod asks for."""
 
@@ -220,10 +233,9 @@ class PodStatus(ApiStruct, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
-class PodObject(ApiStruct, frozen=True):
+class PodObject(ApiObject, frozen=True):
     """A pod."""
 
-    metadata: ObjectMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -242,34 +254,25 @@ class NodeStatus(ApiStruct, frozen=True):
     conditions: tuple[Condition, ...] | None = None
 
 
-class NodeObject(ApiStruct, frozen=True):
+class NodeObject(ApiObject, frozen=True):
     """A node."""
 
-    metadata: ObjectMeta
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
 
-class PriorityClass(ApiStruct, frozen=True):
+class PriorityClass(ApiObject, frozen=True):
     """A priority class. Its value is in each pod already; YuniKorn's word on preemption is not."""
 
-    metadata: ObjectMeta
 
-
-class Namespace(ApiStruct, frozen=True):
+class Namespace(ApiObject, frozen=True):
     """A namespace, whose annotations may hold YuniKorn's quotas."""
 
-    metadata: ObjectMeta
 
-
-class ConfigMap(ApiStruct, frozen=True):
+class ConfigMap(ApiObject, frozen=True):
     """A configuration as text."""
 
-    metadata: ObjectMeta
     data: StringMap | None = None
-
-
-ApiObject = PodObject | NodeObject | PriorityClass | Namespace | ConfigMap
 
 
 class ObjectKind(Struct, frozen=True):

@@ -7,20 +7,16 @@ other.
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Literal
-
 import msgspec
 from msgspec import Struct
 
 from events.vocabulary import ApplicationSubmitted, AskSubmitted
 from evsched.agents.kubernetes.constraints import facts_of, required_node
 from evsched.agents.kubernetes.masking import USER_LABEL
-from evsched.agents.kubernetes.objects import Condition, PodObject
+from evsched.agents.kubernetes.objects import Condition, PodObject, holding
 from evsched.agents.kubernetes.reading import ALLOW_PREEMPTION, Reading
 from evsched.agents.kubernetes.requests import requests_of
-
-Stage = Literal["gated", "waiting", "bound", "over"]
+from evsched.agents.kubernetes.tasks import Leaving, SeenTask, Stage, milliseconds
 
 _QUEUE_LABELS = ("yunikorn.apache.org/queue", "queue")
 _QUEUE_NOTES = ("yunikorn.apache.org/queue",)
@@ -28,44 +24,8 @@ _APPLICATION_LABELS = ("yunikorn.apache.org/app-id", "applicationId", "spark-app
 _APPLICATION_NOTES = ("yunikorn.apache.org/app-id",)
 _USER_NOTE = "yunikorn.apache.org/user.info"
 _NOBODY = "nobody"
+_PREEMPTION = "PreemptionByScheduler"
 _MAX_APPLICATION = 63
-
-
-class Leaving(Struct, frozen=True, kw_only=True):
-    """That a pod is being evicted, as its condition ``DisruptionTarget`` says."""
-
-    reason: str
-    message: str
-    at: int | None
-
-
-class SeenPod(Struct, frozen=True, kw_only=True):
-    """A pod as the cluster has it.
-
-    Attributes:
-        task: Its name in the log.
-        version: The resourceVersion of the object.
-        stage: ``gated`` waits for a scheduling gate and asks for nothing yet; ``over`` has ended, or
-            is gone.
-        ask: What the log is told when it begins to wait.
-        application: What the log is told first when it does not know the application.
-        node: Where it runs; empty: nowhere yet.
-        leaving: None: nobody evicts it.
-        ended: Why it is over, in the words of AllocationReleased.
-        bound_at: When it was bound, milliseconds since the epoch; None: unknown.
-    """
-
-    task: str
-    uid: str
-    version: str
-    stage: Stage
-    ask: AskSubmitted
-    application: ApplicationSubmitted
-    scheduler: str
-    node: str = ""
-    leaving: Leaving | None = None
-    ended: str = ""
-    bound_at: int | None = None
 
 
 class _UserInfo(Struct):
@@ -73,7 +33,7 @@ class _UserInfo(Struct):
     groups: tuple[str, ...] = ()
 
 
-def pod_of(pod: PodObject, reading: Reading, *, gone: bool = False) -> SeenPod:
+def pod_of(pod: PodObject, reading: Reading, *, gone: bool = False) -> SeenTask:
     """Return a pod as the cluster has it.
 
     Args:
@@ -90,9 +50,9 @@ def pod_of(pod: PodObject, reading: Reading, *, gone: bool = False) -> SeenPod:
         stage = "bound"
     elif spec.scheduling_gates:
         stage = "gated"
-    disrupted = _condition(pod, "DisruptionTarget")
-    scheduled = _condition(pod, "PodScheduled")
-    return SeenPod(
+    disrupted = holding(pod.status.conditions, "DisruptionTarget")
+    scheduled = holding(pod.status.conditions, "PodScheduled")
+    return SeenTask(
         task=ask.ask,
         uid=meta.uid,
         version=meta.resource_version,
@@ -101,17 +61,10 @@ def pod_of(pod: PodObject, reading: Reading, *, gone: bool = False) -> SeenPod:
         application=_application(pod, ask, reading),
         scheduler=spec.scheduler_name,
         node=spec.node_name,
-        leaving=None if disrupted is None else _leaving(disrupted),
+        leaving=None if disrupted is None else _leaving(disrupted, spec.scheduler_name),
         ended=_ended(pod, disrupted) if stage == "over" else "",
         bound_at=None if scheduled is None else milliseconds(scheduled.last_transition_time),
     )
-
-
-def milliseconds(moment: datetime | None) -> int | None:
-    """Return a moment of the API, which counts whole seconds or microseconds, since the epoch."""
-    if moment is None:
-        return None
-    return round(moment.timestamp() * 1000)
 
 
 def _ask(pod: PodObject, reading: Reading) -> AskSubmitted:
@@ -190,18 +143,12 @@ def _allows_preemption(pod: PodObject, reading: Reading) -> bool:
     return pod.spec.priority_class_name not in reading.spared
 
 
-def _condition(pod: PodObject, kind: str) -> Condition | None:
-    """Return a condition that holds; None: it is not there, or does not."""
-    return next(
-        (one for one in pod.status.conditions or () if one.type == kind and one.status == "True"),
-        None,
-    )
-
-
-def _leaving(found: Condition) -> Leaving:
+def _leaving(found: Condition, scheduler: str) -> Leaving:
+    """Return who evicts a pod and why; only a preemption is the work of the pod's own scheduler."""
     return Leaving(
         reason=found.reason or "",
         message=found.message or "",
+        scheduler=scheduler if found.reason == _PREEMPTION else "",
         at=milliseconds(found.last_transition_time),
     )
 
@@ -214,5 +161,5 @@ def _ended(pod: PodObject, disrupted: Condition | None) -> str:
     if pod.status.phase == "Succeeded":
         return "completed"
     if disrupted is not None:
-        return "preempted" if disrupted.reason == "PreemptionByScheduler" else "evicted"
+        return "preempted" if disrupted.reason == _PREEMPTION else "evicted"
     return "failed" if pod.status.phase == "Failed" else "deleted"

@@ -18,12 +18,14 @@ class Reading(Struct, kw_only=True):
         cpu: The log's name for ``cpu``: ``vcore`` where the configuration is a queues.yaml.
         spared: Priority classes whose pods ask to be spared.
         quotas: Namespace to the tags that YuniKorn makes of its annotations.
+        workloads: The uid of each Workload of Kueue to its task, as Kueue names a preemptor by uid.
     """
 
     masking: Masking
     cpu: str = "vcore"
     spared: set[str] = field(default_factory=set)
     quotas: dict[str, dict[str, str]] = field(default_factory=dict)
+    workloads: dict[str, str] = field(default_factory=dict)
 
     def named(self, amounts: dict[str, int]) -> dict[str, int]:
         """Return amounts by the log's names, in the order of these, so that equal ones are written equally."""

@@ -23,30 +23,16 @@ from events.vocabulary import (
     AllocationReleased,
     AnyEvent,
     AnyInput,
-    BindingObserved,
     ConfigurationApplied,
-    EvictionObserved,
     InputRejected,
     ObservationGap,
 )
 from evsched.agents.kubernetes import nodes
-from evsched.agents.kubernetes.logged import (
-    NODE,
-    SOURCE,
-    TASK,
-    Entity,
-    LoggedCluster,
-    TaskFacts,
-)
+from evsched.agents.kubernetes.logged import NODE, SOURCE, TASK, Entity, LoggedCluster
 from evsched.agents.kubernetes.nodes import SeenNode
 from evsched.agents.kubernetes.objects import NODES, PODS
-from evsched.agents.kubernetes.pods import SeenPod
-from evsched.agents.kubernetes.steps import DEFAULT_CONFIGURATION, differs, end_of, restored
-
-_DELETED = "deleted"
-"""Why a task ended whose last state was not seen."""
-
-_KINDS = {NODES.name: NODE, PODS.name: TASK}
+from evsched.agents.kubernetes.steps import DEFAULT_CONFIGURATION, DELETED, end_of, task_steps
+from evsched.agents.kubernetes.tasks import SeenTask
 
 
 class Listing(Struct, frozen=True, kw_only=True):
@@ -59,7 +45,7 @@ class Listing(Struct, frozen=True, kw_only=True):
 
     kind: str
     version: str
-    objects: tuple[SeenNode | SeenPod, ...]
+    objects: tuple[SeenNode | SeenTask, ...]
     before: str = ""
     reason: str = ""
 
@@ -74,8 +60,13 @@ class Recorder:
             them empties it.
     """
 
-    def __init__(self) -> None:
-        """Know nothing of the log or the cluster."""
+    def __init__(self, tasks: str = PODS.name) -> None:
+        """Know nothing of the log or the cluster.
+
+        Args:
+            tasks: The kind of object that asks for resources: ``Pod``, or ``Workload`` with Kueue.
+        """
+        self._kinds = {NODE: NODES.name, TASK: tasks}
         self.view = LoggedCluster()
         self.stuck: dict[Entity, str] = {}
         self.doubtful = ""
@@ -83,7 +74,7 @@ class Recorder:
         self._sent_ids: set[str] = set()
         self._lost_nodes: set[str] = set()
         self._nodes_version = 0
-        self._kept: dict[Entity, SeenNode | SeenPod] = {}
+        self._kept: dict[Entity, SeenNode | SeenTask] = {}
         self._homeless: dict[str, set[str]] = {}
         self._refused_once: set[Entity] = set()
         self._marks: dict[Entity, int] = {}
@@ -197,7 +188,7 @@ class Recorder:
         The first list of a log closes the one that began before the log did: from its version on
         the record is complete.
         """
-        kind = _KINDS[listing.kind]
+        kind = NODE if listing.kind == NODES.name else TASK
         subjects = {Entity(kind, _name(seen)): seen for seen in listing.objects}
         known = {Entity(kind, name) for name in self.view.names(kind)}
         steps: list[AnyInput] = []
@@ -232,7 +223,7 @@ class Recorder:
         )
         return [gap, *steps]
 
-    def saw(self, seen: SeenNode | SeenPod) -> list[AnyInput]:
+    def saw(self, seen: SeenNode | SeenTask) -> list[AnyInput]:
         """Return what leads from the log to an object as it was seen."""
         subject = Entity(NODE if isinstance(seen, SeenNode) else TASK, _name(seen))
         self.stuck.pop(subject, None)
@@ -254,16 +245,17 @@ class Recorder:
 
     # ------------------------------------------------------------------------------ the differences
 
-    def _lead_to(self, subject: Entity, seen: SeenNode | SeenPod) -> Iterator[AnyInput]:
+    def _lead_to(self, subject: Entity, seen: SeenNode | SeenTask) -> Iterator[AnyInput]:
         """Yield, as proposals, what leads from what is known to what was seen; it counts as sent."""
-        made = (
-            nodes.steps(seen.name, self.view.node(seen.name), seen.facts)
-            if isinstance(seen, SeenNode)
-            else self._pod(seen)
-        )
-        mark = f"{SOURCE}:{_kind_name(subject)}:{seen.version}:{seen.uid}"
+        if isinstance(seen, SeenNode):
+            made: Iterable[AnyInput] = nodes.steps(seen.name, self.view.node(seen.name), seen.facts)
+        else:
+            if self._is_homeless(seen):
+                self._homeless.setdefault(seen.node, set()).add(seen.task)
+            made = task_steps(self.view, seen, is_lost=self._is_lost(seen))
+        mark = f"{SOURCE}:{self._kinds[subject.kind]}:{seen.version}:{seen.uid}"
         yield from self._sent(made, mark, self._marks.get(subject, 0))
-        if isinstance(seen, SeenPod) and seen.stage == "over":
+        if isinstance(seen, SeenTask) and seen.stage == "over":
             self._marks.pop(subject, None)
         # Only what is under way or has no node yet is kept; everything else the log says.
         if self.view.awaits(*subject) or self._is_homeless(seen):
@@ -285,8 +277,8 @@ class Recorder:
             known = self.view.task(subject.name)
             if known is None or not known.ours:
                 return
-            made, uid = (end_of(subject.name, known, _DELETED),), known.uid
-        yield from self._sent(made, f"{SOURCE}:{_kind_name(subject)}:{version}:{uid}", 0)
+            made, uid = (end_of(subject.name, known, DELETED),), known.uid
+        yield from self._sent(made, f"{SOURCE}:{self._kinds[subject.kind]}:{version}:{uid}", 0)
 
     def _sent(self, made: Iterable[AnyInput], mark: str, after: int) -> Iterator[AnyInput]:
         """Yield inputs with their ids, and expect each before the next is worked out."""
@@ -297,70 +289,15 @@ class Recorder:
             self._sent_ids.add(proposed.proposal)
             yield proposed
 
-    def _pod(self, seen: SeenPod) -> Iterator[AnyInput]:
-        """Yield what leads from what is known of a task to its pod as it was seen.
-
-        A generator, so that each question to the view meets the inputs before it.
-        """
-        known = self.view.task(seen.task)
-        if known is not None and not known.ours:
-            return
-        if known is not None and (known.uid != seen.uid or seen.stage == "over"):
-            reason = seen.ended if known.uid == seen.uid else _DELETED
-            yield end_of(seen.task, known, reason)
-            known = None
-        if seen.stage == "over" or (seen.stage == "gated" and known is None):
-            return
-        if known is not None and differs(known, seen):
-            # The log has no word for a task that changes: it ends, and goes on as it is now.
-            yield end_of(seen.task, known, "changed")
-            known = None
-        if seen.stage == "bound":
-            yield from self._bound(seen, known)
-        elif known is None:
-            yield from self._application(seen)
-            yield seen.ask
-
-    def _bound(self, seen: SeenPod, known: TaskFacts | None) -> Iterator[AnyInput]:
-        if self.view.node(seen.node) is None:
-            self._homeless.setdefault(seen.node, set()).add(seen.task)
-            if known is not None and self._is_lost(seen):
-                # It waits no longer, and runs nowhere that the log could name.
-                yield end_of(seen.task, known, _DELETED)
-            return
-        if known is not None and known.runs and known.node != seen.node:
-            # Whoever leads has bound it elsewhere; the cluster is what is recorded.
-            yield end_of(seen.task, known, "bound elsewhere")
-            known = None
-        if known is None:
-            yield from self._application(seen)
-            yield restored(seen)
-        elif not known.runs:
-            yield BindingObserved(
-                ask=seen.task, node=seen.node, scheduler=seen.scheduler, at=seen.bound_at
-            )
-        leaving = seen.leaving
-        if leaving is not None and not (known is not None and known.leaving):
-            yield EvictionObserved(
-                allocation=seen.task,
-                reason=leaving.reason,
-                message=leaving.message,
-                scheduler=seen.scheduler if leaving.reason == "PreemptionByScheduler" else "",
-                at=leaving.at,
-            )
-
-    def _application(self, seen: SeenPod) -> Iterator[AnyInput]:
-        if not self.view.knows_application(seen.application.application):
-            yield seen.application
-
-    def _is_homeless(self, seen: SeenNode | SeenPod) -> bool:
+    def _is_homeless(self, seen: SeenNode | SeenTask) -> bool:
         return (
-            isinstance(seen, SeenPod)
+            isinstance(seen, SeenTask)
+            and bool(seen.node)
             and seen.stage == "bound"
             and self.view.node(seen.node) is None
         )
 
-    def _is_lost(self, seen: SeenPod) -> bool:
+    def _is_lost(self, seen: SeenTask) -> bool:
         """Tell whether the node of a homeless pod is gone, and not one that nothing was heard of yet.
 
         Versions of pods and nodes count the same changes: what was bound before a version up to
@@ -384,12 +321,8 @@ def _number(version: str) -> int:
     return int(version) if version.isdigit() else 0
 
 
-def _name(seen: SeenNode | SeenPod) -> str:
+def _name(seen: SeenNode | SeenTask) -> str:
     return seen.name if isinstance(seen, SeenNode) else seen.task
-
-
-def _kind_name(subject: Entity) -> str:
-    return NODES.name if subject.kind == NODE else PODS.name
 
 
 def _about(proposed: AnyEvent) -> Entity | None:

@@ -27,25 +27,27 @@ from evsched.agents.kubernetes.objects import (
     PODS,
     PRIORITY_CLASSES,
     ApiObject,
-    ConfigMap,
     Namespace,
     NodeObject,
     ObjectKind,
     PodObject,
     PriorityClass,
 )
-from evsched.agents.kubernetes.pods import SeenPod, pod_of
+from evsched.agents.kubernetes.pods import pod_of
+from evsched.agents.kubernetes.queues import Queues
 from evsched.agents.kubernetes.reading import Reading
 from evsched.agents.kubernetes.recorder import Listing, Recorder
 from evsched.agents.kubernetes.reflecting import ObjectChanged, ObjectSource, Reflector, Relisted
-from evsched.agents.kubernetes.yunikorn import Queues, quotas_of, spares
+from evsched.agents.kubernetes.tasks import SeenTask
+from evsched.agents.kubernetes.workloads import WorkloadObject, learn, workload_of
+from evsched.agents.kubernetes.yunikorn import quotas_of, spares
 from evsched.agents.proposing import AGAIN_S, BATCH, propose_all
 
 WAITING = 2000
 """Changes that may wait for the recorder before the watches are read no further."""
 
-_COMPARED = (NODES, PODS)
-"""Kinds that are compared with the log, object by object."""
+_REFERRED = (PRIORITY_CLASSES, NAMESPACES)
+"""Kinds that pods refer to."""
 
 _log = structlog.get_logger(__name__)
 
@@ -66,6 +68,7 @@ class ClusterRecording:
         source: ObjectSource,
         reading: Reading,
         queues: Queues | None = None,
+        workloads: ObjectKind | None = None,
     ) -> None:
         """Record nothing yet.
 
@@ -75,15 +78,22 @@ class ClusterRecording:
             reading: What the translation goes by.
             queues: Where the cluster keeps its queues; None: it has none, and each namespace gets
                 one.
+            workloads: The kind of Kueue's Workloads, which are recorded in place of nodes and pods;
+                None: nodes and pods are.
         """
-        self.recorder = Recorder()
         self.reading = reading
         self._streams = streams
         self._source = source
         self._queues = queues
+        # What is compared with the log object by object, and what has to be known before.
+        self._tasks = (NODES, PODS) if workloads is None else (workloads,)
+        self._before = _REFERRED if workloads is None else ()
+        self.recorder = Recorder(self._tasks[-1].name)
         self._news: asyncio.Queue[_News] = asyncio.Queue(WAITING)
         self._chain = ChainReader()
         self._compared: list[Reflector] = []
+        self._document: str | None = None
+        self._sent: Configuration | None = None
         self._warned = False
 
     async def run(self) -> None:
@@ -115,12 +125,12 @@ class ClusterRecording:
             reflector = Reflector(kind, self._source, self._news.put)
             await reflector.begin()
             group.create_task(reflector.run())
-            if kind in _COMPARED:
+            if kind in self._tasks:
                 self._compared.append(reflector)
 
     def _kinds(self) -> Sequence[ObjectKind]:
-        first = () if self._queues is None else (self._queues.kind,)
-        return (*first, PRIORITY_CLASSES, NAMESPACES, NODES, PODS)
+        first = () if self._queues is None else self._queues.kinds
+        return (*first, *self._before, *self._tasks)
 
     async def _follow(self) -> None:
         """Bring what is new in the log; one that cannot be reached is tried again."""
@@ -140,7 +150,7 @@ class ClusterRecording:
             while len(steps) < BATCH and not self._news.empty():
                 steps += self._answer(self._news.get_nowait())
             await propose_all(self._streams.inbox, steps, SOURCE)
-            if self.recorder.doubtful and len(self._compared) == len(_COMPARED):
+            if self.recorder.doubtful and len(self._compared) == len(self._tasks):
                 for reflector in self._compared:
                     reflector.list_again(self.recorder.doubtful)
                 self.recorder.doubtful = ""
@@ -170,37 +180,49 @@ class ClusterRecording:
         ]
 
     def _listed(self, news: Relisted) -> list[AnyInput]:
-        if news.kind not in _COMPARED:
-            return [step for one in news.objects for step in self._noted(one, gone=False)]
-        seen = [self._seen(one) for one in news.objects]
+        if news.kind not in self._tasks:
+            for one in news.objects:
+                self._noted(one, gone=False)
+            if self._queues is not None:
+                self._queues.listed(news.kind, news.objects)
+            return self._configured(f"{news.kind.name}:{news.version}:list")
+        for one in news.objects:
+            if isinstance(one, WorkloadObject):
+                # A Workload may be preempted for one that the list names behind it.
+                learn(one, self.reading)
         return self.recorder.listed(
             Listing(
                 kind=news.kind.name,
                 version=news.version,
-                objects=tuple(one for one in seen if one is not None),
+                objects=tuple(self._seen(one, gone=False) for one in news.objects),
                 before=news.before,
                 reason=news.reason,
             )
         )
 
     def _changed(self, news: ObjectChanged) -> list[AnyInput]:
-        seen = self._seen(news.object, gone=news.gone)
-        if seen is None:
-            return self._noted(news.object, gone=news.gone)
-        return self.recorder.saw(seen)
+        if news.kind in self._tasks:
+            return self.recorder.saw(self._seen(news.object, gone=news.gone))
+        self._noted(news.object, gone=news.gone)
+        if self._queues is not None:
+            self._queues.changed(news.kind, news.object, gone=news.gone)
+        meta = news.object.metadata
+        return self._configured(f"{news.kind.name}:{meta.resource_version}:{meta.uid}")
 
-    def _seen(self, found: ApiObject, *, gone: bool = False) -> SeenNode | SeenPod | None:
-        """Return a node or pod as the log may have it; None: the object is of another kind."""
+    def _seen(self, found: ApiObject, *, gone: bool) -> SeenNode | SeenTask:
+        """Return a node or task as the log may have it."""
         match found:
             case NodeObject():
                 return node_of(found, self.reading, gone=gone)
             case PodObject():
                 return pod_of(found, self.reading, gone=gone)
+            case WorkloadObject():
+                return workload_of(found, self.reading, gone=gone)
             case _:
-                return None
+                raise TypeError(f"{type(found).__name__} is compared with nothing in the log")
 
-    def _noted(self, found: ApiObject, *, gone: bool) -> list[AnyInput]:
-        """Note what pods refer to; a configuration is a proposal."""
+    def _noted(self, found: ApiObject, *, gone: bool) -> None:
+        """Note what pods refer to."""
         name = found.metadata.name
         match found:
             case PriorityClass():
@@ -209,24 +231,25 @@ class ClusterRecording:
                     self.reading.spared.add(name)
             case Namespace():
                 self.reading.quotas[name] = {} if gone else quotas_of(found)
-            case ConfigMap() if self._queues is not None and not gone:
-                return self._configured(found, self._queues)
             case _:
                 pass
-        return []
 
-    def _configured(self, found: ConfigMap, queues: Queues) -> list[AnyInput]:
-        """Return the configuration of a ConfigMap where it is another than the log's; one with faults is passed over."""
-        document = (found.data or {}).get(queues.key)
-        if document is None:
+    def _configured(self, mark: str) -> list[AnyInput]:
+        """Return the cluster's configuration where it is another than was last proposed; one with faults is passed over.
+
+        Args:
+            mark: Of what was noted last: kind, version and uid.
+        """
+        document = None if self._queues is None else self._queues.document()
+        if self._queues is None or document is None or document == self._document:
             return []
+        self._document = document
         try:
-            configuration: Configuration = queues.read(document)
+            configuration = self._queues.read(document)
         except ValueError as error:
-            _log.warning("configuration has a fault", object=found.metadata.name, error=str(error))
+            _log.warning("configuration has a fault", object=mark, error=str(error))
             return []
-        if configuration == self.recorder.view.configuration:
+        if configuration == (self._sent or self.recorder.view.configuration):
             return []
-        meta = found.metadata
-        mark = f"{queues.kind.name}:{meta.resource_version}:{meta.uid}"
+        self._sent = configuration
         return [self.recorder.configured(configuration, document, mark)]

@@ -18,6 +18,8 @@ from evsched.agents.kubernetes.objects import (
     Container,
     ContainerStatus,
     PodObject,
+    PodSpec,
+    PodStatus,
     Quantities,
 )
 from evsched.core.quantity import parse_kubernetes
@@ -39,15 +41,16 @@ def amounts(quantities: Quantities | None) -> Amounts:
 
 def requests_of(pod: PodObject) -> Amounts:
     """Return what a pod counts for on its node and in its quotas, in base units; what is 0 is left out."""
-    spec = pod.spec
+    return requests(pod.spec, pod.status)
+
+
+def requests(spec: PodSpec, status: PodStatus) -> Amounts:
+    """Return what a pod of this kind counts for; one that is still to be made has an empty status."""
     given = {
-        status.name: status
-        for status in (
-            *(pod.status.container_statuses or ()),
-            *(pod.status.init_container_statuses or ()),
-        )
+        one.name: one
+        for one in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     }
-    infeasible = _resize_is_infeasible(pod)
+    infeasible = _resize_is_infeasible(status)
     running = _summed(_container(one, given, infeasible=infeasible) for one in spec.containers)
     sidecars: Amounts = {}
     starting: Amounts = {}
@@ -80,11 +83,11 @@ def _container(
     return _largest(has if infeasible else (wished, *has))
 
 
-def _resize_is_infeasible(pod: PodObject) -> bool:
+def _resize_is_infeasible(status: PodStatus) -> bool:
     """Tell whether the kubelet has said that a resize can never be; then only what is given counts."""
     return any(
         one.type == "PodResizePending" and one.reason == "Infeasible"
-        for one in pod.status.conditions or ()
+        for one in status.conditions or ()
     )
 
 

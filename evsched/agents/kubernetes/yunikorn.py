@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec import Struct
-
 from events.configuration import Configuration
-from evsched.agents.kubernetes.objects import ConfigMap, Namespace, ObjectKind, PriorityClass
+from evsched.agents.kubernetes.objects import (
+    ApiObject,
+    ConfigMap,
+    Namespace,
+    ObjectKind,
+    PriorityClass,
+)
 from evsched.agents.kubernetes.reading import ALLOW_PREEMPTION
 
 CONFIGMAP = "yunikorn-configs"
@@ -21,24 +25,43 @@ _TAGS = {
 """Annotation of a namespace to the tag of an application that YuniKorn makes of it."""
 
 
-class Queues(Struct, frozen=True):
-    """Where a cluster keeps its queues.
+class YunikornQueues:
+    """The queues.yaml in YuniKorn's ConfigMap; see `evsched.agents.kubernetes.queues.Queues`."""
 
-    Attributes:
-        kind: Of the one object that holds them.
-        key: Under which their text stands there.
-        read: Makes a configuration of the text; raises ValueError with every fault.
-    """
+    def __init__(self, namespace: str, read: Callable[[str], Configuration]) -> None:
+        """Know nothing of them yet.
 
-    kind: ObjectKind
-    key: str
-    read: Callable[[str], Configuration]
+        Args:
+            namespace: In which YuniKorn runs.
+            read: Makes a configuration of a queues.yaml; raises ValueError with every fault.
+        """
+        self.kinds: tuple[ObjectKind, ...] = (config_map(namespace, CONFIGMAP),)
+        self._read = read
+        self._document: str | None = None
+
+    def listed(self, kind: ObjectKind, objects: tuple[ApiObject, ...]) -> None:
+        """Note the ConfigMap where it is there."""
+        for one in objects:
+            self.changed(kind, one, gone=False)
+
+    def changed(self, kind: ObjectKind, found: ApiObject, *, gone: bool) -> None:
+        """Note the ConfigMap; where it is gone, YuniKorn goes on with what it had, and so does this."""
+        if kind in self.kinds and isinstance(found, ConfigMap) and not gone:
+            self._document = (found.data or {}).get(KEY, self._document)
+
+    def document(self) -> str | None:
+        """Return the queues.yaml; None: there is none."""
+        return self._document
+
+    def read(self, document: str) -> Configuration:
+        """Return the configuration of a queues.yaml; raises ValueError with every fault."""
+        return self._read(document)
 
 
-def queues_in(namespace: str, read: Callable[[str], Configuration]) -> Queues:
-    """Return where YuniKorn keeps its queues when it runs in a namespace."""
-    path = f"/api/v1/namespaces/{namespace}/configmaps?fieldSelector=metadata.name={CONFIGMAP}"
-    return Queues(ObjectKind("ConfigMap", path, ConfigMap), KEY, read)
+def config_map(namespace: str, name: str) -> ObjectKind:
+    """Return what watches one ConfigMap alone, for which the right to read that one is enough."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps?fieldSelector=metadata.name={name}"
+    return ObjectKind("ConfigMap", path, ConfigMap)
 
 
 def quotas_of(namespace: Namespace) -> dict[str, str]:
