@@ -12,16 +12,18 @@ import gc
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.examples import load_profile
 from tests.kafka.broker import GivenBroker, KafkaBroker, own_broker, shared_broker
-from tests.kafka.guarded import guarded_broker
+from tests.kafka.guarded import GuardedBroker, guarded_broker
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+_LOSES = {"guarded", "mortal_kafka"}
+"""What a test asks for whose connections are refused or cut off."""
 _WANTS_SHARED = {"shared_folder", "shared_cases", "shared_case"}
 
 load_profile()
@@ -45,28 +47,32 @@ def kafka_bootstrap(kafka_broker: KafkaBroker | GivenBroker) -> str:
 
 
 @pytest.fixture(scope="session")
-def guarded_kafka() -> Iterator[KafkaBroker]:
-    """Return a shared broker that demands a password and checks rights (`tests.kafka.guarded`); it is not killed."""
-    broker = guarded_broker()
+def guarded() -> Iterator[GuardedBroker]:
+    """Return a shared broker with a door for each way of proving who one is (`tests.kafka.guarded`); it is not killed."""
+    made = guarded_broker()
+    yield made
+    made.broker.stop()
+
+
+@pytest.fixture
+def guarded_kafka(guarded: GuardedBroker) -> KafkaBroker:
+    """Return the same, at the address where it demands a password and checks rights."""
+    return guarded.broker
+
+
+@pytest.fixture(scope="session")
+def _mortal_kafka() -> Iterator[KafkaBroker]:
+    """Return the broker of `mortal_kafka`."""
+    broker = own_broker()
     yield broker
     broker.stop()
 
 
 @pytest.fixture
-def own_kafka() -> Iterator[Callable[..., KafkaBroker]]:
-    """Return a function (arguments as of `own_broker`) that starts a broker of the test's own; each is gone after the test.
-
-    Such a test kills processes or waits for them, so mark it `serial`.
-    """
-    brokers: list[KafkaBroker] = []
-
-    def start(config: Mapping[str, str] | None = None, version: str | None = None) -> KafkaBroker:
-        brokers.append(own_broker(config, version))
-        return brokers[-1]
-
-    yield start
-    for broker in brokers:
-        broker.stop()
+def mortal_kafka(_mortal_kafka: KafkaBroker) -> KafkaBroker:
+    """Return a running broker that may be killed; the next test that asks for it finds it running again, with its data."""
+    _mortal_kafka.start()
+    return _mortal_kafka
 
 
 @pytest.fixture
@@ -77,8 +83,8 @@ def kafka_topic_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Collect what a serial test left open while it is still known whose it was: a warning about it is a failure."""
-    if item.get_closest_marker("serial"):
+    """Collect what such a test left open while it is still known whose it was: a warning about it is a failure."""
+    if item.get_closest_marker("serial") or _LOSES & set(getattr(item, "fixturenames", ())):
         gc.collect()
 
 

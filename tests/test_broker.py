@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import aiokafka
@@ -14,6 +13,7 @@ from tests.kafka.broker import GivenBroker, KafkaBroker
 from tests.kafka.container import compose_document
 from tests.kafka.guarded import MASTER, SECRET
 from tests.kafka.missing import BrokerUnavailable
+from tests.kafka.properties import Door
 from tests.kafka.wire import brokers_in_service
 
 SECONDS = 30
@@ -49,12 +49,11 @@ async def test_a_record_comes_back(kafka_bootstrap: str, kafka_topic_name: str) 
     assert await consume(kafka_bootstrap, kafka_topic_name) == b"bound"
 
 
-@pytest.mark.serial
 async def test_a_killed_broker_comes_back_with_its_data(
-    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str
+    mortal_kafka: KafkaBroker, kafka_topic_name: str
 ) -> None:
     """SIGKILL and a new start lose no acknowledged record and keep the port."""
-    broker = own_kafka()
+    broker = mortal_kafka
     host, port = broker.bootstrap.split(":")
     await produce(broker.bootstrap, kafka_topic_name, b"kept")
     broker.kill()
@@ -64,7 +63,6 @@ async def test_a_killed_broker_comes_back_with_its_data(
     assert await consume(broker.bootstrap, kafka_topic_name) == b"kept"
 
 
-@pytest.mark.serial
 async def test_a_broker_can_demand_a_password(
     guarded_kafka: KafkaBroker, kafka_topic_name: str
 ) -> None:
@@ -120,16 +118,23 @@ def test_a_given_broker_is_used_and_left_alone(
 
 
 def test_the_container_is_told_what_the_process_is_told() -> None:
-    """The Compose document carries every line of server.properties as the image's variables, and the client's port."""
-    document = compose_document("4.1.1", 19999, 19998, {"num.partitions": "3"})
+    """The Compose document carries every line of server.properties as the image's variables, and the ports of clients."""
+    document = compose_document(
+        "4.1.1", 19999, 19998, {"num.partitions": "3"}, [Door("TLS", "SSL", 19997, {})]
+    )
     service = document["services"]["kafka"]
     assert service["image"] == "apache/kafka:4.1.1"
-    assert service["ports"] == ["127.0.0.1:19999:9092", "127.0.0.1:19998:19092"]
+    assert service["ports"] == [
+        "127.0.0.1:19999:9092",
+        "127.0.0.1:19998:19092",
+        "127.0.0.1:19997:19997",
+    ]
     assert service["environment"]["KAFKA_NUM_PARTITIONS"] == "3"
     assert service["environment"]["KAFKA_PROCESS_ROLES"] == "broker,controller"
     assert service["environment"]["KAFKA_ADVERTISED_LISTENERS"].startswith(
         "CLIENT://127.0.0.1:19999,"
     )
+    assert service["environment"]["KAFKA_LISTENERS"].endswith(",TLS://0.0.0.0:19997")
 
 
 def test_an_engine_that_answers_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

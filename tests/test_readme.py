@@ -102,7 +102,7 @@ def perform(commands: list[str], folder: Path, settings: dict[str, str]) -> list
     shell = f"trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n{script}\n"
     done = subprocess.run(
         ["bash", "-c", shell], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, timeout=100, check=False,
+        stderr=subprocess.STDOUT, text=True, timeout=300, check=False,
     )  # fmt: skip
     pieces = re.split(rf"{re.escape(mark)}(\d+)\n", done.stdout)
     return [(pieces[place], int(pieces[place + 1])) for place in range(0, len(pieces) - 1, 2)]
@@ -120,7 +120,7 @@ def record(page: Path, text: str, blocks: list[str], said: list[str]) -> None:
     page.write_text(page.read_text(encoding="utf-8").replace(text, new), encoding="utf-8")
 
 
-@pytest.mark.serial
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(("page", "heading"), SHOWN)
 def test_what_is_shown_is_what_happens(page, heading, tmp_path, request):
     """Each command prints what stands below it, and none of them is refused or fails."""

@@ -175,7 +175,7 @@ def test_a_gap_is_never_told(tmp_path):
     assert known.behind(steps[1].last)[0] is steps[2]
 
 
-@pytest.mark.serial
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("stream", ["sqlite", "kafka"])
 async def test_a_reader_sees_each_event_once_across_kills(tmp_path, stream, log, request):
     """Leader and server are killed with SIGKILL while events come; who says what it saw last misses and repeats none."""
@@ -228,5 +228,5 @@ async def started(server):
         except httpx.TransportError:
             return False
 
-    await asyncio.to_thread(wait_until, ready, 20, server)
+    await asyncio.to_thread(wait_until, ready, 60, server)
     return address().rstrip("/")

@@ -96,7 +96,7 @@ def test_without_settings_it_serves_this_machine_alone(tmp_path, listen, capsys)
     assert f"--listen {listen}" in capsys.readouterr().err
 
 
-@pytest.mark.serial
+@pytest.mark.timeout(400)
 def test_a_scheduler_serves_too_and_its_server_ends_with_it(tmp_path):
     """`run --listen` leads and has a server beside it, which is gone when the scheduler is, killed or told."""
     url = f"sqlite://{tmp_path / 'log.db'}"
@@ -106,9 +106,9 @@ def test_a_scheduler_serves_too_and_its_server_ends_with_it(tmp_path):
         before = leader.said().count(" serves ") if leader.errors.exists() else 0
         leader.start()
         try:
-            wait_until(lambda before=before: leader.said().count(" serves ") > before, 30, leader)
+            wait_until(lambda before=before: leader.said().count(" serves ") > before, 60, leader)
             address = re.findall(r"(http://\S+/) serves", leader.said())[-1]
-            wait_until(lambda address=address: reaches(f"{address}readyz"), 30, leader)
+            wait_until(lambda address=address: reaches(f"{address}readyz"), 60, leader)
             leader.wait_ready()
             leader.signal(end)
             assert leader.wait() == (0 if end == signal.SIGTERM else -signal.SIGKILL)

@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from benchmarks.openb import COMMAND
@@ -39,7 +38,6 @@ async def granted(bootstrap: str, name: str) -> None:
     await client.close()
 
 
-@pytest.mark.serial
 def test_each_role_works_with_its_rights_alone(
     guarded_kafka: KafkaBroker,
     kafka_topic_name: str,

@@ -267,12 +267,11 @@ def test_it_refuses_to_start_without_assertions() -> None:
     assert "ConfigurationError: python: runs with -O" in ended.stderr
 
 
-@pytest.mark.serial
 async def test_a_killed_broker_loses_nothing(
-    own_kafka: Callable[..., KafkaBroker], kafka_topic_name: str
+    mortal_kafka: KafkaBroker, kafka_topic_name: str
 ) -> None:
     """Killed in the middle of writing, again and again: what was acknowledged is there once, in order, and nothing else is."""
-    broker = own_kafka()
+    broker = mortal_kafka
     async with open_streams(
         f"kafka://{broker.bootstrap}/{kafka_topic_name}", timeout=5.0
     ) as opened:
@@ -308,7 +307,6 @@ async def write_on(streams: Streams, acknowledged: list[str], count: int) -> Non
             await asyncio.sleep(0.2)
 
 
-@pytest.mark.serial
 async def test_a_wrong_password_is_denied_and_no_password_is_shown(
     guarded_kafka: KafkaBroker, kafka_topic_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -330,7 +328,6 @@ async def test_a_wrong_password_is_denied_and_no_password_is_shown(
     assert os.environ.get("EVSCHED_KAFKA_PASSWORD") is None
 
 
-@pytest.mark.serial
 async def test_each_role_needs_no_more_than_its_rights(
     guarded_kafka: KafkaBroker, kafka_topic_name: str
 ) -> None:

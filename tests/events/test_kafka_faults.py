@@ -62,7 +62,6 @@ async def lead_and_write(
     return unknown
 
 
-@pytest.mark.serial
 @pytest.mark.parametrize("faults", [80, pytest.param(2_000, marks=pytest.mark.fuzz)])
 async def test_no_frame_is_torn_lost_or_doubled(
     kafka_bootstrap: str, kafka_topic_name: str, faulty: FaultyBroker, faults: int
@@ -94,7 +93,6 @@ async def test_no_frame_is_torn_lost_or_doubled(
     assert min(unknown) > 0, "the faults were enough to make outcomes unknown"
 
 
-@pytest.mark.serial
 async def test_a_naive_writer_fails_it(
     kafka_bootstrap: str, kafka_topic_name: str, faulty: FaultyBroker
 ) -> None:

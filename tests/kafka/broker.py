@@ -9,13 +9,14 @@
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tests.kafka.container import KafkaContainer
 from tests.kafka.jars import DEFAULT_VERSION
 from tests.kafka.missing import BrokerUnavailable, nothing_works
 from tests.kafka.process import KafkaProcess
+from tests.kafka.properties import Door
 from tests.kafka.wire import wait_until_ready
 
 _GIVEN = "EVSCHED_TEST_KAFKA"
@@ -70,12 +71,17 @@ class GivenBroker:
         """Leave it as it is."""
 
 
-def own_broker(config: Mapping[str, str] | None = None, version: str | None = None) -> KafkaBroker:
+def own_broker(
+    config: Mapping[str, str] | None = None,
+    version: str | None = None,
+    doors: Sequence[Door] = (),
+) -> KafkaBroker:
     """Return a started broker of the caller's own, which the caller stops.
 
     Args:
         config: Lines of server.properties, in addition to or instead of the usual ones.
         version: The release; None means EVSCHED_KAFKA_VERSION, or else the default.
+        doors: More listeners for clients.
 
     Raises:
         BrokerUnavailable: None can be had; the message lists what is missing.
@@ -88,7 +94,7 @@ def own_broker(config: Mapping[str, str] | None = None, version: str | None = No
     )
     for way, make in ways:
         try:
-            broker = make(version=wanted, config=config)
+            broker = make(version=wanted, config=config, doors=doors)
             broker.start()
         except BrokerUnavailable as error:
             reasons[way] = str(error)

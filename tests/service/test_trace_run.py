@@ -7,7 +7,7 @@ import pytest
 
 from scripts.trace_run import Settings, trace_run
 
-pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 PODS = 300
 NODES = 40
