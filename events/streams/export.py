@@ -270,6 +270,9 @@ class ExportedLog:
         """Return None: nobody leads a file."""
         return None
 
+    async def clock(self) -> None:
+        """See `EventLog.clock`: there is none."""
+
     async def close(self) -> None:
         """Do nothing: the file is open only while it is read."""
 

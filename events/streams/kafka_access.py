@@ -38,6 +38,12 @@ REFUSED = (
 """Errors that mean: definitely not written."""
 
 
+STAMPED = ("message.timestamp.type", "LogAppendTime")
+"""With this setting the broker stamps a topic's records by its own clock. Topics are made so, and
+work without it: a leader has then no other clock to hold its own against, and a broker refuses what
+is stamped more than an hour ahead of it."""
+_STAMP_IT = f"let the broker stamp this topic ({'='.join(STAMPED)})"
+
 REQUEST_S = 2.0
 """How long a broker may take to answer one request. One that stands still keeps its connections open
 and answers nothing, so this is how soon the client asks another where the partition is led now. It
@@ -190,6 +196,8 @@ def meaning(error: BaseException, name: str) -> StreamError:
 
 def said(error: BaseException) -> str:
     """Return an error of the client as text, its kind included."""
+    if isinstance(error, kafka_errors.InvalidTimestampError):
+        return f"{error}: the clock of this machine is too far from the broker's; set it right, or {_STAMP_IT}"
     # The client's own say it themselves.
     return (
         str(error)

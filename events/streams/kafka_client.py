@@ -52,14 +52,30 @@ PROMPT_S = 0.05
 """How long a reader's connection may take to end. TLS ends one only when the broker has answered
 what was asked last, and a fetch that finds nothing is answered after half a second."""
 
+_BY_BROKER = 1
+"""The client's word for a record that the broker has stamped."""
+
 T = TypeVar("T")
 
 
 class Message(NamedTuple):
     """What is written to a partition."""
 
-    value: bytes
+    value: bytes | None
     headers: Headers = ()
+
+
+class Written(NamedTuple):
+    """Where a record stands.
+
+    Attributes:
+        offset: Its position.
+        time: When it was written by the broker's clock, milliseconds; None: the topic is not
+            stamped by it.
+    """
+
+    offset: int
+    time: int | None
 
 
 class PartitionWriter:
@@ -75,6 +91,10 @@ class PartitionWriter:
 
     async def write(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Write these and return their positions; see `EventLog.append` for what is raised."""
+        return tuple(one.offset for one in await self.written(messages))
+
+    async def written(self, messages: Sequence[Message]) -> tuple[Written, ...]:
+        """Write these and return where they stand and when; otherwise as `write`."""
         producer = await self._started()
         sent: list[asyncio.Future[Any]] = []
         try:
@@ -83,7 +103,7 @@ class PartitionWriter:
                     message
                 ) in messages:  # one by one, so that what was sent is known when a later one fails
                     sent.append(await self._send(producer, message))  # noqa: PERF401
-                answers = [(await asyncio.shield(one)).offset for one in sent]
+                answers = [await asyncio.shield(one) for one in sent]
         except BaseException as error:
             self._discard(producer)
             for one in sent:
@@ -91,11 +111,14 @@ class PartitionWriter:
             if not isinstance(error, Exception) and cancelled():
                 raise
             raise self._failure(error, anything_sent=bool(sent)) from error
-        if min(answers, default=0) < 0:
+        if min((one.offset for one in answers), default=0) < 0:
             # The broker recognised a repetition but has forgotten where the first one stands.
             self._discard(producer)
             raise OutcomeUnknown(self.topic, "written, but the broker does not say where")
-        return tuple(answers)
+        return tuple(
+            Written(one.offset, one.timestamp if one.timestamp_type == _BY_BROKER else None)
+            for one in answers
+        )
 
     async def _send(self, producer: AIOKafkaProducer, message: Message) -> asyncio.Future[Any]:
         key = str(self._partition).encode()

@@ -18,7 +18,7 @@ from aiokafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionErro
 from aiokafka.protocol.metadata import MetadataRequest
 
 from events.errors import AccessDenied, AppendRefused, StreamMissing, TopicMisconfigured
-from events.streams.kafka_access import KafkaAccess, explained, meaning, to_its_end
+from events.streams.kafka_access import STAMPED, KafkaAccess, explained, meaning, to_its_end
 
 MESSAGE_BYTES = 1_048_588
 SAFE_REPLICAS = 3
@@ -86,9 +86,10 @@ async def create_topics(
                 topic,
                 partitions,
                 replicas,
-                topic_configs=(heartbeat_settings if topic == names.heartbeat else settings)(
-                    replicas
-                ),
+                topic_configs={
+                    **(heartbeat_settings if topic == names.heartbeat else settings)(replicas),
+                    STAMPED[0]: STAMPED[1],
+                },
             )
             for topic in names
             if topic not in there
@@ -109,8 +110,20 @@ async def create_topics(
             await asyncio.sleep(0.05)
 
 
-async def check_topics(access: KafkaAccess, name: str, at_least: int = 1) -> int:
-    """Verify the three topics and return their number of partitions.
+class Topics(NamedTuple):
+    """What `check_topics` found.
+
+    Attributes:
+        partitions: How many each topic has.
+        stamped: Whether brokers stamp heartbeats by their own clock.
+    """
+
+    partitions: int
+    stamped: bool
+
+
+async def check_topics(access: KafkaAccess, name: str, at_least: int = 1) -> Topics:
+    """Verify the three topics and return what there is to know of them.
 
     Args:
         access: The broker.
@@ -146,7 +159,8 @@ async def check_topics(access: KafkaAccess, name: str, at_least: int = 1) -> int
         for topic in names:
             replicas = min(len(partition["replicas"]) for partition in there[topic]["partitions"])
             _compare(topic, found[topic], replicas, is_heartbeat=topic == names.heartbeat)
-    return counts[names.log]
+    setting, wanted = STAMPED
+    return Topics(counts[names.log], found[names.heartbeat].get(setting) == wanted)
 
 
 async def must_exist(access: KafkaAccess, topic: str, at_least: int) -> None:

@@ -263,8 +263,8 @@ class Leadership:
 
     async def heartbeat(
         self, now: int, address: str = "", *, process: str = "", resigned: bool = False
-    ) -> Heartbeat:
-        """Send a sign of life that carries the head of the log, and return it.
+    ) -> tuple[Heartbeat, int | None]:
+        """Send a sign of life that carries the head of the log, and return it and what `EventLog.heartbeat` does.
 
         Args:
             now: The time, milliseconds since the epoch.
@@ -292,8 +292,7 @@ class Leadership:
             rules=self._knows,
             release=self._release,
         )
-        await self.log.heartbeat(beat)
-        return beat
+        return beat, await self.log.heartbeat(beat)
 
     def _successor(self) -> tuple[int, str]:
         tip = self._reader.tip

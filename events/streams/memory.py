@@ -111,6 +111,9 @@ class MemoryLog:
         """See `EventLog.last_heartbeat`."""
         return self.store.beat
 
+    async def clock(self) -> None:
+        """See `EventLog.clock`: there is none."""
+
     async def close(self) -> None:
         """Do nothing."""
 

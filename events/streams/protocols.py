@@ -117,11 +117,18 @@ class EventLog(Protocol):
     async def end(self) -> int:
         """Return the position that the next record will have at least; 0 for an empty log."""
 
-    async def heartbeat(self, beat: Heartbeat) -> None:
-        """Send a sign of life; return when it is kept."""
+    async def heartbeat(self, beat: Heartbeat) -> int | None:
+        """Send a sign of life; return, once it is kept, the time as `clock` does."""
 
     async def last_heartbeat(self) -> Heartbeat | None:
         """Return the latest sign of life, read from where it is kept; None when there never was one."""
+
+    async def clock(self) -> int | None:
+        """Return the time by the clock of where the log is kept, for one that may lead.
+
+        Milliseconds since the epoch. None: it has no clock but that of this machine, or does not
+        stamp by it.
+        """
 
     async def close(self) -> None:
         """Let go of files and connections; may be called twice."""

@@ -145,6 +145,9 @@ class SqliteLog(_Stream):
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise LogDamaged(-1, f"heartbeat of {self.name} cannot be read: {error}") from error
 
+    async def clock(self) -> None:
+        """See `EventLog.clock`: there is none, as a log in WAL mode is kept by the machine that uses it."""
+
 
 async def leave_word(log: EventLog, process: int, word: bytes) -> None:
     """Leave what a process says of itself in a log's file; what one of the same number said before is gone.

@@ -60,6 +60,9 @@ class ToldClock:
         """Return the same in seconds."""
         return self.time / 1000
 
+    def heed(self, other: int | None) -> None:
+        """Stand where it was set."""
+
 
 async def lead(streams: Streams, now: int) -> None:
     """Rebuild, take over at this time, then take turns at the time of each line until nothing is left to do."""

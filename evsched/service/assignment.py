@@ -101,4 +101,5 @@ async def partitions_of(url: str, security: KafkaSecurity) -> int | None:
     from events.streams.kafka_access import KafkaAccess  # noqa: PLC0415
     from events.streams.kafka_topics import check_topics  # noqa: PLC0415
 
-    return await check_topics(KafkaAccess(bootstrap=place[0], security=security), place[1])
+    access = KafkaAccess(bootstrap=place[0], security=security)
+    return (await check_topics(access, place[1])).partitions

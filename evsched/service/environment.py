@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 import uuid
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from typing import Protocol
@@ -34,6 +35,9 @@ class Clock(Protocol):
     def elapsed(self) -> float:
         """Return seconds since some moment; never goes back, whatever is done to the clock."""
 
+    def heed(self, other: int | None) -> None:
+        """Take note of what another clock said just now, milliseconds since the epoch; None: there is none."""
+
 
 _STEADY: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -49,14 +53,18 @@ class SystemClock:
         """Return seconds since some moment; those that the machine was suspended count where the system tells."""
         return time.clock_gettime(_STEADY)
 
+    def heed(self, other: int | None) -> None:
+        """Follow no other clock; that is for `BoundedClock`."""
+
 
 class BoundedClock:
-    """A clock that does not follow another one when that jumps ahead: the time in the log would be moved for good.
+    """A clock that does not follow another one when that is ahead: the time in the log would be moved for good.
 
     From its first look on it knows how much time has passed, by a clock that nobody sets. A jump of
     more than `AHEAD_MS` is not believed, a line in the log of the service says so, and the time
     goes on at the pace of that clock. It is believed again once the other clock is back. What was
-    wrong before the first look cannot be seen here.
+    wrong before the first look is seen as soon as there is a clock elsewhere to compare with: the
+    earlier of the two is believed, as a log that lags behind delays nothing that is measured in it.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -69,6 +77,24 @@ class BoundedClock:
     def elapsed(self) -> float:
         """Return seconds since some moment."""
         return self._clock.elapsed()
+
+    def heed(self, other: int | None) -> None:
+        """Go on from what another clock said just now where this one is more than `AHEAD_MS` ahead of it.
+
+        Args:
+            other: Milliseconds since the epoch; None: there is no other clock.
+        """
+        if other is None or self.now() - other <= AHEAD_MS:
+            return
+        found = self._clock.now()
+        _log.error(
+            "clock ahead",
+            by_ms=found - other,
+            clock=_moment(found),
+            broker=_moment(other),
+            advice="the earlier one is followed; set the other right",
+        )
+        self._most, self._then, self._told = other, self._clock.elapsed(), True
 
     def now(self) -> int:
         """Return the time, milliseconds since the epoch, UTC."""
@@ -88,6 +114,11 @@ class BoundedClock:
         self._most = max(wall, steady)
         self._told = False
         return wall
+
+
+def _moment(ms: int) -> str:
+    """Return a time as people read it, in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
 
 
 class RecordTime:

@@ -389,7 +389,8 @@ class LeaderTerm:
             raise InboxDetached(inbox.name, f"is inbox {found}, the log reads inbox {named}")
 
     async def _give_beat(self, *, resigned: bool = False) -> int:
-        beat = await self._leadership.heartbeat(
+        beat, kept = await self._leadership.heartbeat(
             self._clock.now(), self._pace.address, process=own_name(), resigned=resigned
         )
+        self._clock.heed(kept)
         return beat.number

@@ -37,7 +37,7 @@ from evsched.core.rules import RULES
 from evsched.service.companions import Companions, nobody
 from evsched.service.containment import Contained, Containment, Uncontained, in_short
 from evsched.service.ending import ended
-from evsched.service.environment import Clock, environment
+from evsched.service.environment import AHEAD_MS, Clock, environment
 from evsched.service.evidence import keep
 from evsched.service.leading import LeaderTerm, Pace
 from evsched.service.rebuilding import Replica, Snapshots
@@ -105,6 +105,7 @@ class Member:
         self._faults = 0
         self._head = START
         self._containment = Containment()
+        self._compared = False
         self._told_outdated = False
         self._log = _log.bind(log=streams.log.name, partition=self.partition)
 
@@ -354,6 +355,22 @@ class Member:
 
         return named
 
+    async def _compare_clocks(self) -> None:
+        """Hold the clock of this machine against that of the log before anything is stamped by it.
+
+        Once for a process: from then on it knows how much time has passed, and each heartbeat of a
+        leader tells.
+        """
+        if not self._compared:
+            self._clock.heed(await self._streams.log.clock())
+            self._compared = True
+
+    def _tell_if_ahead(self, head: Head) -> None:
+        """Say that the log was led by a clock that was ahead: its time goes on from there, at the pace of a right one."""
+        ahead = head.time - self._clock.now()
+        if ahead > AHEAD_MS:
+            self._log.error("log ahead", frame=head.frame, by_ms=ahead)
+
     async def _keep_evidence(self, warm: Replica) -> None:
         """Leave a file about the failure that ended the term before, now that the state before it is there again."""
         evidence, self._containment.evidence = self._containment.evidence, None
@@ -377,6 +394,7 @@ class Member:
     async def _lead(self, warm: Replica) -> None:
         """Open a term and lead until stopped, asked to resign, or overtaken."""
         self._led_by_other = False
+        await self._compare_clocks()
         world = replace(self._world, rules=warm.rules, inbox=self._inbox_of(warm))
         leadership = await Leadership.acquire(self._streams.log, warm.reader, warm.apply, world)
         self._retries = 0
@@ -385,6 +403,7 @@ class Member:
         )
         term.others, term.contained = self._others, self._contained
         self.role = "leading"
+        self._tell_if_ahead(leadership.head)
         await self._keep_evidence(warm)
         self._log.info(
             "leading", term=leadership.term, leader=leadership.leader, frame=leadership.head.frame

@@ -291,7 +291,7 @@ async def test_heartbeats_are_seen_back(place: Place) -> None:
     other = await place.open()
     assert await other.log.last_heartbeat() is None
     for number in (1, 2, 3):
-        beat = await leader.heartbeat(100 + number, "here:1")
+        beat, _ = await leader.heartbeat(100 + number, "here:1")
         assert await leader.log.last_heartbeat() == beat
         assert await other.log.last_heartbeat() == beat
     assert (beat.number, beat.head, beat.address, beat.term) == (3, leader.head, "here:1", 1)

@@ -126,7 +126,7 @@ async def test_damage_is_found_with_its_place(
 async def test_a_lost_tail_is_found_by_who_knew_it(another_place: Callable[[], Place]) -> None:
     """A snapshot's head and the last leader's heartbeat each remember more than the log holds."""
     leader = await filled(another_place(), "a", "b")
-    beat = await leader.heartbeat(1)
+    beat, _ = await leader.heartbeat(1)
     records = [record.data for record in await records_of(leader.log)]
     log = (await (await copied(another_place(), records[:-1])).open()).log
     with pytest.raises(errors.PositionLost):
@@ -141,7 +141,7 @@ async def test_a_replaced_log_is_found_by_who_knew_the_old_one(
 ) -> None:
     """A log made anew, or with another tail, has other frames at the same positions."""
     leader = await filled(another_place(), "a", "b")
-    beat = await leader.heartbeat(1)
+    beat, _ = await leader.heartbeat(1)
     new = await filled(another_place(), "a", "b", "c")
     with pytest.raises(errors.PositionLost):
         await resume(new.log, leader.head)

@@ -144,7 +144,7 @@ async def test_a_partition_that_is_not_there_is_refused(
 ) -> None:
     """The message says how many there are."""
     await create_topics(access, kafka_topic_name, partitions=2)
-    assert await check_topics(access, kafka_topic_name) == 2
+    assert (await check_topics(access, kafka_topic_name)).partitions == 2
     async with open_streams(
         f"kafka://{access.bootstrap}/{kafka_topic_name}", partition=5
     ) as opened:

@@ -108,9 +108,13 @@ class Wrapped:
         """See `EventLog.end`."""
         return await self.log.end()
 
-    async def heartbeat(self, beat: Heartbeat) -> None:
+    async def heartbeat(self, beat: Heartbeat) -> int | None:
         """See `EventLog.heartbeat`."""
-        await self.log.heartbeat(beat)
+        return await self.log.heartbeat(beat)
+
+    async def clock(self) -> int | None:
+        """See `EventLog.clock`."""
+        return await self.log.clock()
 
     async def last_heartbeat(self) -> Heartbeat | None:
         """See `EventLog.last_heartbeat`."""

@@ -77,6 +77,9 @@ class VirtualClock:
         """Return seconds since the loop was made."""
         return asyncio.get_running_loop().time()
 
+    def heed(self, other: int | None) -> None:
+        """Follow no other clock."""
+
 
 def simulate(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end in virtual time."""

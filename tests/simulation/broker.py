@@ -15,6 +15,7 @@ from typing import TypeVar
 from events.cloudevents import InboxRecord, proposals, read_proposal
 from events.errors import AppendRefused, LogUnreachable, OutcomeUnknown, PositionLost
 from events.streams.protocols import Heartbeat, Record
+from tests.service.virtual import START_MS
 from tests.simulation.loop import outside
 
 T = TypeVar("T")
@@ -47,6 +48,10 @@ class Broker:
         self.inbox: list[InboxRecord] = []
         self.beat: Heartbeat | None = None
         self._changed = asyncio.Event()
+
+    def now(self) -> int:
+        """Return the time by the broker's clock, which is right."""
+        return START_MS + round(asyncio.get_running_loop().time() * 1000)
 
     def write(self, data: bytes) -> int:
         """Keep a record of the log and return its position."""
@@ -204,9 +209,18 @@ class SimulatedLog:
         """See `EventLog.end`."""
         return await self.line.ask(lambda: len(self.broker.log))
 
-    async def heartbeat(self, beat) -> None:
+    async def heartbeat(self, beat) -> int:
         """See `EventLog.heartbeat`."""
-        await self.line.tell(lambda: self.broker.keep(beat))
+
+        def keep() -> int:
+            self.broker.keep(beat)
+            return self.broker.now()
+
+        return await self.line.tell(keep)
+
+    async def clock(self) -> int:
+        """See `EventLog.clock`."""
+        return await self.line.tell(self.broker.now)
 
     async def last_heartbeat(self):
         """See `EventLog.last_heartbeat`."""

@@ -129,7 +129,6 @@ class Machine:
         self.disk.full = self.disk.lies = False
         self.slow_disk_s = 0.0
         if self.dead:
-            self.clock.offset_ms = 0
             self.start()
         elif self.host.frozen:
             self.resume()

@@ -205,6 +205,10 @@ async def _no_beat(self, *, resigned=False):
     return 0
 
 
+def _unheard(self, other):
+    """Follow no other clock."""
+
+
 def _anything_goes(state, proposed):
     """Refuse nothing."""
 
@@ -231,6 +235,9 @@ SABOTAGES: dict[str, Sabotage] = {
     ),
     "a clock that jumps ahead is believed": Sabotage(
         _put(BoundedClock, "now", lambda self: self._clock.now())
+    ),
+    "a clock that is wrong at the start is believed": Sabotage(
+        _put(BoundedClock, "heed", _unheard)
     ),
     "a proposal is passed over": Sabotage(_put(Leadership, "append_step", _off_by_one)),
     "a proposal is read again": Sabotage(_put(Leadership, "append_step", _read_again)),

@@ -36,8 +36,6 @@ LEADER_WITHIN_S = 3 * PACE.lease
 STOP_S = 30.0
 SMALL_FRAME_BYTES = 1500
 """In half of the stories a step is cut into frames of this size, between which machines die, too."""
-TRUST_MS = 60_000
-"""A clock that is further off than this is put right when its machine starts again."""
 
 
 class Replica(NamedTuple):
@@ -248,8 +246,6 @@ def _kill(machine: Machine, dice: Random) -> Callable[[], None] | None:
 
     def start() -> None:
         if machine.dead:
-            if abs(machine.clock.offset_ms) > TRUST_MS:
-                machine.clock.offset_ms = 0
             machine.start()
 
     return start
