@@ -115,7 +115,7 @@ class Reader:
         """Return when an event was seen."""
         while self.last < seq:
             self._arrived.clear()
-            await asyncio.wait_for(self._arrived.wait(), 20)
+            await asyncio.wait_for(self._arrived.wait(), 60)
 
     async def read(self, address, until):
         """Read events until this many were seen, or the stream ends."""

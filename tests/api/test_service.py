@@ -76,7 +76,7 @@ def test_a_process_serves_until_it_is_told(tmp_path):
     kept_files = ["--db", str(tmp_path / "model.db"), "--snapshots", str(tmp_path / "snapshots")]
     server = Running(tmp_path, "serve", *arguments, *kept_files).start()
     try:
-        wait_until(lambda: " serves " in server.said(), 20, server)
+        wait_until(lambda: " serves " in server.said(), 60, server)
         address = server.said().split(" serves ")[0]
         with urllib.request.urlopen(f"{address}livez") as found:
             assert found.read() == b'{"status":"ok"}'
