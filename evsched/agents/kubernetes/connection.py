@@ -13,6 +13,8 @@ from lightkube.config.kubeconfig import KubeConfig
 from lightkube.core.exceptions import ConfigError
 from msgspec import Struct
 
+from evsched.agents.kubernetes.acting.actions import ApiRequest
+from evsched.agents.kubernetes.acting.outcomes import ApiAnswer
 from evsched.agents.kubernetes.objects import ObjectKind
 from evsched.agents.kubernetes.reflecting import Gone, Unavailable
 
@@ -81,6 +83,21 @@ class ApiServer:
         _check(answer, answer.content)
         return tuple(
             one.version for one in msgspec.json.decode(answer.content, type=_Group).versions
+        )
+
+    async def send(self, request: ApiRequest) -> ApiAnswer:
+        """Return the answer to a request; see `evsched.agents.kubernetes.acting.carrying.Cluster`."""
+        body = b"" if request.body is None else msgspec.json.encode(request.body)
+        headers = {"Content-Type": request.content} if body else {}
+        try:
+            answer = await self._client.request(
+                request.method, request.path, content=body or None, headers=headers
+            )
+        except httpx2.HTTPError:
+            return ApiAnswer(0)
+        asked = answer.headers.get("Retry-After", "")
+        return ApiAnswer(
+            answer.status_code, answer.content, float(asked) if asked.isdigit() else None
         )
 
     async def watch(self, kind: ObjectKind, version: str) -> AsyncIterator[bytes]:

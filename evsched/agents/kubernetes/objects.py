@@ -228,6 +228,7 @@ class PodStatus(ApiStruct, frozen=True):
 
     phase: str = ""
     reason: str | None = None
+    nominated_node_name: str = ""
     conditions: tuple[Condition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None

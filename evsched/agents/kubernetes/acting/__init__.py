@@ -1,0 +1,1 @@
+"""Carries decisions out in a Kubernetes cluster: binds, frees, evicts, and says on each pod why it waits."""
