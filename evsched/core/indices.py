@@ -36,6 +36,9 @@ class Index:
     def patient(self, ask: Ask) -> None:
         """An ask waits for a while for room that is being freed for others."""
 
+    def claimed(self, application: Application, pairs: Pairs, sign: int) -> None:
+        """An ask of an application is in flight now (``sign`` 1), or no longer (-1), and will use these amounts."""
+
     def freed(self, application: Application) -> None:
         """What was promised to an ask in flight of an application is promised no longer."""
 

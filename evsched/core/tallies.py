@@ -110,7 +110,10 @@ def claims(state: State, ask: Ask, sign: int) -> None:
     Laws 1 to 5 count it as used, so that two asks in flight cannot overdraw one maximum, and
     cannot share one guarantee (docs/adr/0007).
     """
-    q.claim(state.queues[ask.queue], state.types.shapes[ask.shape].pairs, sign)
+    pairs = state.types.shapes[ask.shape].pairs
+    q.claim(state.queues[ask.queue], pairs, sign)
+    if state.index is not None:
+        state.index.claimed(state.applications[ask.application], pairs, sign)
 
 
 def _leaves_line(state: State, application: Application, ask: Ask) -> None:

@@ -218,17 +218,17 @@ def _limits(
 
     def uses() -> Iterator[LimitUse]:
         for key, (queue, held) in sorted(matches.items()):
-            usage = index.usage(key)
+            counted = index.counted(key)
             for resource, limit in held.resources.items():
                 used = (
-                    usage.get(state.types.index[resource], 0)
+                    counted.used.get(state.types.index[resource], 0)
                     if resource in state.types.index
                     else 0
                 )
                 yield LimitUse(queue=queue.path, whom=held.whom, resource=resource, used=used, limit=limit)  # fmt: skip
             if held.applications:
                 yield LimitUse(
-                    queue=queue.path, whom=held.whom, resource="", used=index.running(key), limit=held.applications,
+                    queue=queue.path, whom=held.whom, resource="", used=counted.running, limit=held.applications,
                 )  # fmt: skip
 
     return tuple(uses())

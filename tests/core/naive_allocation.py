@@ -238,13 +238,38 @@ def has_headroom(state: State, ask: Ask) -> bool:
 
 
 def limited(state: State, ask: Ask) -> bool:
-    """Tell whether a limit of its user, group or application holds an ask back."""
-    return (
-        limits.blocks(
-            state, state.applications[ask.application], state.types.shapes[ask.shape].pairs
-        )
-        is not None
-    )
+    """Tell whether a limit of its user, group or application holds an ask back.
+
+    Only which limits an application counts against is asked of the rules; what counts against them
+    is added up here, that of asks in flight included.
+    """
+    own = state.applications[ask.application]
+    wanted = amounts(state, ask)
+    for queue in own.leaf.lineage:
+        for held in limits.held_in(queue, own):
+            peers = {
+                one.id
+                for one in state.applications.values()
+                if below(queue, one.leaf.path)
+                and any(other.key == held.key for other in limits.held_in(queue, one))
+            }
+            running = [one for one in state.allocations.values() if one.application in peers]
+            flying = [
+                state.asks[name]
+                for name in state.preemptions
+                if state.asks[name].application in peers
+            ]
+            usage = add_up(state, iter([*running, *flying]))
+            if any(
+                name in wanted and usage.get(name, 0) + wanted[name] > most
+                for name, most in held.resources.items()
+            ):
+                return True
+            count = {one.application for one in [*running, *flying]}
+            most = held.applications
+            if most and not own.allocations and len(count - {own.id}) >= most:
+                return True
+    return False
 
 
 def reserved(state: State) -> list[tuple[str, str]]:

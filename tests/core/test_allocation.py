@@ -17,11 +17,12 @@ from evsched.core.engine import Engine
 from evsched.core.workloads import Allocation
 from evsched.core.yunikorn import bindable, ranking
 from evsched.core.yunikorn.index import index_of
+from evsched.core.yunikorn.limits import LimitIndex
 from evsched.core.yunikorn.maxima import first_exceeded
-from evsched.core.yunikorn.order_nodes import DemandBucket, QueueNode
 from evsched.core.yunikorn.waiting import WaitingOrder
 from tests.core import naive_allocation as naive
 from tests.core import pods as some
+from tests.core.counting import counts_of, summary
 from tests.examples import examples
 
 START = 1_767_225_600_000
@@ -232,7 +233,8 @@ def test_binds_what_the_naive_one_binds_in_the_same_order(seed):
         expected = allocate_naively(plain) if decide else []
         assert bound_and_paused(events) == expected
     assert clever.state.digest() == plain.state.digest()
-    order = index_of(clever.state).order
+    order, known = index_of(clever.state).order, index_of(clever.state).limits
+    assert known is None or counts_of(known) == counts_of(LimitIndex(clever.state))
     if order is not None:
         rebuilt = WaitingOrder(clever.state)
         order.settle()
@@ -270,40 +272,6 @@ def test_where_looking_one_by_one_ends_changes_no_decision(seed):
         if event is not None:
             single.apply(event, time)
         assert single.step(time, proposals) == found
-
-
-def buckets_of(queue_node: QueueNode) -> list[DemandBucket]:
-    """Return the buckets of a leaf."""
-    return [bucket for here in queue_node.buckets.values() for bucket in here.values()]
-
-
-def summary(order: WaitingOrder) -> dict[str, object]:
-    """Return what an order that followed the events must share with one that is built from the state: it forgot what is gone."""
-    queues = {
-        path: (
-            queue_node.levels,
-            sorted(queue_node.app_nodes),
-            sorted(
-                (bucket.demand.shape.index, str(bucket.peers), bucket.groups)
-                for bucket in buckets_of(queue_node)
-            ),
-        )
-        for path, queue_node in order.queue_nodes.items()
-        if queue_node.levels
-    }
-    watched = {
-        str(key): sorted(group.app_node.application.id for group in one.watched)
-        for key, one in order.demands.items()
-    }
-    app_nodes = {
-        name: (app_node.open, app_node.paused) for name, app_node in sorted(order.app_nodes.items())
-    }
-    return {
-        "queues": queues,
-        "app_nodes": app_nodes,
-        "demands": sorted(map(str, order.demands)),
-        "watched": watched,
-    }
 
 
 # -------------------------------------------------------------------------------------- particulars

@@ -77,6 +77,9 @@ class Limits(Protocol):
     def released(self, application: Application, pairs: Pairs) -> None:
         """An application lost an allocation of these amounts."""
 
+    def claimed(self, application: Application, pairs: Pairs, sign: int) -> None:
+        """An ask of an application is in flight now, or no longer."""
+
 
 class Victims(Protocol):
     """Which allocations could be preempted."""
@@ -135,6 +138,11 @@ class YunikornIndex(Index):
     def patient(self, ask: Ask) -> None:
         """An ask waits for a while for room that is being freed for others."""
         self.agenda.wait(ask)
+
+    def claimed(self, application: Application, pairs: Pairs, sign: int) -> None:
+        """An ask is in flight now, or no longer."""
+        if self.limits is not None:
+            self.limits.claimed(application, pairs, sign)
 
     def freed(self, application: Application) -> None:
         """What was promised to an ask in flight is promised no longer."""

@@ -73,38 +73,82 @@ class Blocked(NamedTuple):
     limit: int
 
 
+class Counted:
+    """What counts against one limit.
+
+    Attributes:
+        used: By what runs, by type index; a type that is not there is not used.
+        promised: To asks in flight, likewise.
+        running: Applications with an allocation.
+        in_flight: Asks in flight.
+        starting: Applications without an allocation that have an ask in flight.
+    """
+
+    __slots__ = ("in_flight", "promised", "running", "starting", "used")
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.used: dict[int, int] = {}
+        self.promised: dict[int, int] = {}
+        self.running = self.in_flight = self.starting = 0
+
+
+NOTHING = Counted()
+"""What counts against a limit that nothing counts against; never written to."""
+
+
 class LimitIndex:
-    """What runs, by what it counts against (protocol `evsched.core.yunikorn.index.Limits`)."""
+    """What runs and what is promised, by what it counts against (protocol `evsched.core.yunikorn.index.Limits`)."""
 
     def __init__(self, state: State) -> None:
-        """Count everything that runs."""
-        self._used: dict[Key, dict[int, int]] = {}
-        self._running: dict[Key, int] = {}
+        """Count everything that runs, and every ask in flight."""
+        self._counted: dict[Key, Counted] = {}
+        self._in_flight: dict[str, int] = {}
         self._matches: dict[tuple[str, str, tuple[str, ...]], tuple[LimitMatch, ...]] = {}
         for application in state.applications.values():
             if application.allocations:
-                self._count(
-                    application,
-                    [(index, amount) for index, amount in enumerate(application.usage) if amount],
-                    1,
-                    1,
-                )
+                usage = [
+                    (index, amount) for index, amount in enumerate(application.usage) if amount
+                ]
+                for held, counted in self._counting(application):
+                    _add(held, counted.used, usage, 1)
+                    counted.running += 1
+        for name in state.preemptions:
+            ask = state.asks[name]
+            pairs = state.types.shapes[ask.shape].pairs
+            self.claimed(state.applications[ask.application], pairs, 1)
 
     def used(self, application: Application, pairs: Pairs) -> None:
         """An application got an allocation, which it already has."""
-        self._count(application, pairs, 1, 1 if len(application.allocations) == 1 else 0)
+        self._run(application, pairs, 1, 1 if len(application.allocations) == 1 else 0)
 
     def released(self, application: Application, pairs: Pairs) -> None:
         """An application lost an allocation, which it no longer has."""
-        self._count(application, pairs, -1, 0 if application.allocations else -1)
+        self._run(application, pairs, -1, 0 if application.allocations else -1)
 
-    def usage(self, key: Key) -> dict[int, int]:
-        """Return what is used, by type index; a type that is not there is not used."""
-        return self._used.get(key, {})
+    def claimed(self, application: Application, pairs: Pairs, sign: int) -> None:
+        """An ask of an application is in flight now (``sign`` 1), or no longer (-1)."""
+        before = self._in_flight.get(application.id, 0)
+        after = before + sign
+        if after:
+            self._in_flight[application.id] = after
+        else:
+            del self._in_flight[application.id]
+        starts = 0 if application.allocations else bool(after) - bool(before)
+        for held, counted in self._counting(application):
+            _add(held, counted.promised, pairs, sign)
+            counted.in_flight += sign
+            counted.starting += starts
+            self._forget(held, counted)
 
-    def running(self, key: Key) -> int:
-        """Return how many applications run."""
-        return self._running.get(key, 0)
+    def counted(self, key: Key) -> Counted:
+        """Return what counts against a limit; only to be read."""
+        return self._counted.get(key, NOTHING)
+
+    def starting_beside(self, counted: Counted, application: Application) -> int:
+        """Return how many other applications than this one start with asks in flight."""
+        own = not application.allocations and application.id in self._in_flight
+        return counted.starting - own
 
     def matches(self, queue: Queue, application: Application) -> tuple[LimitMatch, ...]:
         """Return what limits an application in one queue, looked up once for each user and their groups.
@@ -117,23 +161,26 @@ class LimitIndex:
             found = self._matches[key] = tuple(held_in(queue, application))
         return found
 
-    def _count(
-        self, application: Application, pairs: Iterable[tuple[int, int]], sign: int, started: int
-    ) -> None:
+    def _run(self, application: Application, pairs: Pairs, sign: int, started: int) -> None:
+        """Count an allocation that begins or ends; ``started``: and with it the application."""
+        starts = started if application.id in self._in_flight else 0
+        for held, counted in self._counting(application):
+            _add(held, counted.used, pairs, sign)
+            counted.running += started
+            counted.starting -= starts
+            self._forget(held, counted)
+
+    def _forget(self, held: LimitMatch, counted: Counted) -> None:
+        """Forget what counts against a limit when nothing does any more: users come and go."""
+        if not counted.running and not counted.in_flight:
+            del self._counted[held.key]
+
+    def _counting(self, application: Application) -> Iterator[tuple[LimitMatch, Counted]]:
+        """Yield each limit that an application counts against, with what counts against it."""
         for queue in application.leaf.lineage:
-            limited = queue.limits or queue.max_applications
-            for held in self.matches(queue, application) if limited else ():
-                if held.resources:
-                    used = self._used.setdefault(held.key, {})
-                    for index, amount in pairs:
-                        used[index] = used.get(index, 0) + sign * amount
-                if started:
-                    running = self._running.get(held.key, 0) + started
-                    self._running[held.key] = running
-                    if not running:
-                        # The last one that counted here is gone, and its usage with it.
-                        del self._running[held.key]
-                        self._used.pop(held.key, None)
+            if queue.limits or queue.max_applications:
+                for held in self.matches(queue, application):
+                    yield held, self._counted.setdefault(held.key, Counted())
 
 
 def held_in(queue: Queue, application: Application) -> Iterator[LimitMatch]:
@@ -207,32 +254,23 @@ def blocking(state: State, application: Application, pairs: Pairs) -> Iterator[B
             continue
         index = index_of(state)
         for held in index.matches(queue, application):
-            usage = index.usage(held.key)
-            promised, starting = _in_flight(state, queue, held, application)
+            counted = index.counted(held.key)
             for kind, amount in pairs:
                 most = held.resources.get(names[kind])
-                there = usage.get(kind, 0) + promised.get(kind, 0)
-                if most is not None and there + amount > most:
-                    yield Blocked(queue.path, held.whom, names[kind], there, amount, most)
-            running = index.running(held.key) + starting
-            if held.applications and not application.allocations and running >= held.applications:
-                yield Blocked(queue.path, held.whom, "", running, 1, held.applications)
+                if most is not None:
+                    there = counted.used.get(kind, 0) + counted.promised.get(kind, 0)
+                    if there + amount > most:
+                        yield Blocked(queue.path, held.whom, names[kind], there, amount, most)
+            if held.applications and not application.allocations:
+                running = counted.running + index.starting_beside(counted, application)
+                if running >= held.applications:
+                    yield Blocked(queue.path, held.whom, "", running, 1, held.applications)
 
 
-def _in_flight(
-    state: State, queue: Queue, held: LimitMatch, application: Application
-) -> tuple[dict[int, int], int]:
-    """Return what asks in flight will use of a limit, by type, and how many other applications start with them."""
-    promised: dict[int, int] = {}
-    starting: dict[str, None] = {}
-    for name in state.preemptions:
-        ask = state.asks[name]
-        other = state.applications[ask.application]
-        if queue.contains(other.leaf) and any(
-            one.key == held.key for one in index_of(state).matches(queue, other)
-        ):
-            for index, amount in state.types.shapes[ask.shape].pairs:
-                promised[index] = promised.get(index, 0) + amount
-            if not other.allocations and other is not application:
-                starting[other.id] = None
-    return promised, len(starting)
+def _add(
+    held: LimitMatch, amounts: dict[int, int], pairs: Iterable[tuple[int, int]], sign: int
+) -> None:
+    """Add to what counts against a limit, or take off; one of applications alone counts no amounts."""
+    if held.resources:
+        for index, amount in pairs:
+            amounts[index] = amounts.get(index, 0) + sign * amount
