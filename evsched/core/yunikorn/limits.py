@@ -73,7 +73,7 @@ class Blocked(NamedTuple):
     limit: int
 
 
-class Counted:
+class LimitCount:
     """What counts against one limit.
 
     Attributes:
@@ -93,7 +93,7 @@ class Counted:
         self.running = self.in_flight = self.starting = 0
 
 
-NOTHING = Counted()
+NOTHING = LimitCount()
 """What counts against a limit that nothing counts against; never written to."""
 
 
@@ -102,7 +102,7 @@ class LimitIndex:
 
     def __init__(self, state: State) -> None:
         """Count everything that runs, and every ask in flight."""
-        self._counted: dict[Key, Counted] = {}
+        self._counted: dict[Key, LimitCount] = {}
         self._in_flight: dict[str, int] = {}
         self._matches: dict[tuple[str, str, tuple[str, ...]], tuple[LimitMatch, ...]] = {}
         for application in state.applications.values():
@@ -141,11 +141,11 @@ class LimitIndex:
             counted.starting += starts
             self._forget(held, counted)
 
-    def counted(self, key: Key) -> Counted:
+    def counted(self, key: Key) -> LimitCount:
         """Return what counts against a limit; only to be read."""
         return self._counted.get(key, NOTHING)
 
-    def starting_beside(self, counted: Counted, application: Application) -> int:
+    def starting_beside(self, counted: LimitCount, application: Application) -> int:
         """Return how many other applications than this one start with asks in flight."""
         own = not application.allocations and application.id in self._in_flight
         return counted.starting - own
@@ -170,17 +170,17 @@ class LimitIndex:
             counted.starting -= starts
             self._forget(held, counted)
 
-    def _forget(self, held: LimitMatch, counted: Counted) -> None:
+    def _forget(self, held: LimitMatch, counted: LimitCount) -> None:
         """Forget what counts against a limit when nothing does any more: users come and go."""
         if not counted.running and not counted.in_flight:
             del self._counted[held.key]
 
-    def _counting(self, application: Application) -> Iterator[tuple[LimitMatch, Counted]]:
+    def _counting(self, application: Application) -> Iterator[tuple[LimitMatch, LimitCount]]:
         """Yield each limit that an application counts against, with what counts against it."""
         for queue in application.leaf.lineage:
             if queue.limits or queue.max_applications:
                 for held in self.matches(queue, application):
-                    yield held, self._counted.setdefault(held.key, Counted())
+                    yield held, self._counted.setdefault(held.key, LimitCount())
 
 
 def held_in(queue: Queue, application: Application) -> Iterator[LimitMatch]:
