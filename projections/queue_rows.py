@@ -11,6 +11,7 @@ from evsched.core.kueue.model import quota_in
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from evsched.core.kueue.model import Quota
     from evsched.core.queues import Queue
 
 _json = msgspec.json.Encoder()
@@ -38,7 +39,15 @@ def queue_row(queue: Queue, names: Sequence[str]) -> tuple[Any, ...]:
         limits(None if quota is None else quota.nominal), limits(None if quota is None else quota.borrowing),
         limits(None if quota is None else quota.lending),
         limits(None if quota is None or queue.leaf else quota.subtree),
+        None if quota is None else quota.weight_nano,
+        None if quota is None or queue.leaf else text(_lendable(quota)),
     )  # fmt: skip
+
+
+def _lendable(cohort: Quota) -> dict[str, int]:
+    """Return what could be used in a cohort, by resource: its flavors count together."""
+    resources = {cohort.resource_of[index] for index in cohort.top.subtree}
+    return {resource: cohort.lendable(resource) for resource in sorted(resources)}
 
 
 def user_limit_rows(queue: Queue) -> Iterator[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ class Tables:
         self.queues = Temporal(
             "queues",
             ("queue", "parent", "place", "leaf", "dynamic", "draining", "max_applications", "guaranteed", "maximum", "nominal",
-             "borrowing_limit", "lending_limit", "quota"),
+             "borrowing_limit", "lending_limit", "quota", "weight_nano", "lendable"),
         )  # fmt: skip
         self.user_limits = Temporal(
             "user_limits",

@@ -443,6 +443,9 @@ LIMIT :limit;
 -- mean_used: what it used, on average over the time
 -- mean_entitled: its guarantee or nominal quota, on average
 -- ratio: what it used as a part of that; nothing where it has none
+-- weight: its fair sharing weight, the latest; nothing where the configuration is YuniKorn's
+-- mean_borrowed: what a ClusterQueue used above its nominal quota, on average; nothing for a cohort
+-- mean_share: its share in fair sharing, on average (above nominal, as a part of what its cohort could lend, by weight; the largest of all resources); nothing for a cohort, or where it is endless
 WITH span (first, last) AS (
     SELECT coalesce((SELECT f.time FROM frames f WHERE f.seq >= :from_seq ORDER BY f.seq LIMIT 1), p.time),
            coalesce((SELECT f.time FROM frames f WHERE f.seq >= :to_seq ORDER BY f.seq LIMIT 1), p.time)
@@ -461,11 +464,42 @@ WITH span (first, last) AS (
     GROUP BY q.queue, r.key
 ), named AS (
     SELECT queue, resource FROM used UNION SELECT queue, resource FROM entitled
+), limits AS (
+    SELECT q.queue, q.nominal, q.weight_nano, p.lendable, max(q.from_time, p.from_time, s.first) AS from_ms, min(q.to_time, p.to_time, s.last) AS to_ms
+    FROM span s JOIN queues q ON q.from_time < s.last AND q.to_time > s.first AND q.leaf = 1 AND q.nominal IS NOT NULL
+    JOIN queues p ON p.queue = q.parent AND p.from_time < q.to_time AND p.to_time > q.from_time
+    WHERE (:queue IS NULL OR q.queue = :queue OR (q.queue > :queue || '.' AND q.queue < :queue || '/'))
+), pieces AS (
+    SELECT l.queue, l.nominal, l.weight_nano, l.lendable, u.usage,
+        (min(u.to_time, l.to_ms) - max(u.from_time, l.from_ms)) / (1.0 * (s.last - s.first)) AS part
+    FROM span s JOIN limits l ON l.from_ms < l.to_ms
+    JOIN queue_usage u ON u.queue = l.queue AND u.from_time < l.to_ms AND u.to_time > l.from_ms AND u.to_time > u.from_time
+), borrowed AS (
+    SELECT p.queue, r.key AS resource, total(max(0, r.value - coalesce(n.value, 0)) * p.part) AS mean
+    FROM pieces p JOIN json_each(p.usage) r LEFT JOIN json_each(p.nominal) n ON n.key = r.key
+    GROUP BY p.queue, r.key
+), dominant AS (
+    SELECT p.queue, p.weight_nano, p.part, coalesce((
+            SELECT max(b.excess / (1.0 * l.value)) FROM (
+                /* The flavors of a resource count together. */
+                SELECT substr(r.key, instr(r.key, '/') + 1) AS resource, sum(max(0, r.value - coalesce(n.value, 0))) AS excess
+                FROM json_each(p.usage) r LEFT JOIN json_each(p.nominal) n ON n.key = r.key GROUP BY 1
+            ) b JOIN json_each(p.lendable) l ON l.key = b.resource AND l.value > 0
+        ), 0.0) AS part_of_lendable
+    FROM pieces p
+), shares AS (
+    /* With weight 0 the share of a queue that borrows is endless. */
+    SELECT queue, CASE WHEN NOT max(weight_nano = 0 AND part_of_lendable > 0) THEN total(part * part_of_lendable * 1e9 / weight_nano) END AS mean
+    FROM dominant GROUP BY queue
 )
 SELECT n.queue, n.resource, coalesce(u.mean, 0.0) AS mean_used, coalesce(e.mean, 0.0) AS mean_entitled,
-    coalesce(u.mean, 0.0) / nullif(e.mean, 0) AS ratio
+    coalesce(u.mean, 0.0) / nullif(e.mean, 0) AS ratio,
+    (SELECT q.weight_nano / 1e9 FROM queues q JOIN span s WHERE q.queue = n.queue AND q.from_time < s.last ORDER BY q.from_seq DESC LIMIT 1) AS weight,
+    b.mean AS mean_borrowed, h.mean AS mean_share
 FROM named n LEFT JOIN used u ON u.queue = n.queue AND u.resource = n.resource
 LEFT JOIN entitled e ON e.queue = n.queue AND e.resource = n.resource
+LEFT JOIN borrowed b ON b.queue = n.queue AND b.resource = n.resource
+LEFT JOIN shares h ON h.queue = n.queue
 ORDER BY n.queue, n.resource LIMIT :limit;
 
 -- name: users_and_limits(queue, seq, limit)

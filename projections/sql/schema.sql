@@ -56,7 +56,9 @@ CREATE TABLE queues ( -- each queue, as long as its limits stayed the same
     nominal TEXT, -- amounts: its own nominal quota. NULL: the configuration is YuniKorn's
     borrowing_limit TEXT, -- amounts: most that it borrows; a resource that is not named is unlimited. NULL: the configuration is YuniKorn's
     lending_limit TEXT, -- amounts: most that it lends; a resource that is not named is unlimited. NULL: the configuration is YuniKorn's
-    quota TEXT -- amounts: of a cohort, with what those below it lend. NULL: it is no cohort
+    quota TEXT, -- amounts: of a cohort, with what those below it lend. NULL: it is no cohort
+    weight_nano INTEGER, -- number: its weight in fair sharing, in billionths. NULL: the configuration is YuniKorn's
+    lendable TEXT -- amounts: of a cohort, what could be used there of each resource, its flavors together. NULL: it is no cohort
 );
 CREATE TABLE user_limits ( -- each limit on users or groups in a queue
     id INTEGER PRIMARY KEY, from_seq INTEGER NOT NULL, from_time INTEGER NOT NULL, to_seq INTEGER NOT NULL, to_time INTEGER NOT NULL,

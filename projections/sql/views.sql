@@ -15,12 +15,12 @@ SELECT row_number() OVER (ORDER BY from_seq) AS version, format, actor, source, 
     nullif(to_seq, 9223372036854775807) AS to_seq, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(to_time, 9223372036854775807) / 1000.0, 'unixepoch') AS to_time
 FROM configurations;
 CREATE VIEW v_queues AS -- each queue, as long as its limits stayed the same
--- like queues: queue, parent, leaf, dynamic, draining, max_applications
+-- like queues: queue, parent, leaf, dynamic, draining, max_applications, weight_nano
 -- from_seq INTEGER seq: of the event with which it began to hold
 -- from_time TEXT timestamp: since when it held
 -- to_seq INTEGER seq: of the event with which it ended. NULL: it still holds
 -- to_time TEXT timestamp: until when it held. NULL: it still holds
-SELECT queue, parent, leaf, dynamic, draining, max_applications,
+SELECT queue, parent, leaf, dynamic, draining, max_applications, weight_nano,
     from_seq, strftime('%Y-%m-%dT%H:%M:%fZ', from_time / 1000.0, 'unixepoch') AS from_time,
     nullif(to_seq, 9223372036854775807) AS to_seq, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(to_time, 9223372036854775807) / 1000.0, 'unixepoch') AS to_time
 FROM queues WHERE to_time > from_time;

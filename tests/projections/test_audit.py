@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,8 @@ from events import vocabulary as v
 from events.chain import Head, RecordedStep
 from events.configuration import LimitSpec, QueueSpec, YunikornSpec
 from evsched.core.engine import Engine
+from evsched.core.kueue.model import quota_in
+from evsched.core.kueue.shares import dominant
 from evsched.core.reducer import apply
 from evsched.core.state import State
 from projections import audit, rows
@@ -288,6 +291,53 @@ def add_hours(expected, state, application, number, amount, span):
         key = (hour, application.leaf.path, application.user, state.types.names[number])
         expected[key] = expected.get(key, 0) + amount * (stop - begin) / HOUR
         begin = stop
+
+
+@pytest.mark.parametrize("seed", [2, 4, 5, 8])
+def test_shares_over_a_window_are_those_of_fair_sharing(tmp_path, seed):
+    """Mean share and mean borrowing of every ClusterQueue, counted with the scheduler's own shares between any two steps."""
+    steps = [(time, events) for time, events, _ in kueue(seed, 60)]
+    path = written(tmp_path / "model.db", steps)
+    span = steps[-1][0] - steps[0][0]
+    state, shares, borrowed, weights, before = State(), {}, {}, {}, None
+    for time, events in steps:
+        for queue in state.queues.values():
+            quota = quota_in(queue)
+            if queue.leaf and quota.parent is not None and time > before:
+                part = (time - before) / span
+                for index, used in quota.usage.items():
+                    key = queue.path, state.types.names[index]
+                    above = max(0, used - quota.nominal.get(index, 0))
+                    borrowed[key] = borrowed.get(key, 0) + above * part
+                over, lendable = dominant(quota, quota.usage) or (0, 1)
+                share = share_in_weights(over / lendable, quota.weight_nano)
+                shares[queue.path] = shares.get(queue.path, 0) + part * share
+        state.time = before = time
+        for event in events:
+            apply(state, event)
+        weights |= {
+            queue.path: quota_in(queue).weight_nano / 1e9 for queue in state.queues.values()
+        }
+    rows = [one for one in rows_of(path, "fairness", limit=10_000) if one["mean_used"]]
+    found = {one["queue"]: one["mean_share"] for one in rows if one["queue"] in shares}
+    assert found == {
+        queue: None if share == inf else pytest.approx(share)
+        for queue, share in shares.items()
+        if queue in found
+    }
+    assert any(found.values())
+    means = {(one["queue"], one["resource"]): one["mean_borrowed"] for one in rows}
+    cohorts = [queue for queue, _ in means if queue.startswith("cohort/")]
+    assert all(means[queue, resource] is None for queue, resource in means if queue in cohorts)
+    assert {key: mean for key, mean in means.items() if mean} == {
+        key: pytest.approx(mean) for key, mean in borrowed.items() if mean
+    }
+    assert all(one["weight"] == weights[one["queue"]] for one in rows)
+
+
+def share_in_weights(part, weight_nano):
+    """Return a share by weight; with weight 0 one that borrows has an endless one."""
+    return part * 1e9 / weight_nano if weight_nano else inf if part else 0
 
 
 def test_quotas_of_kueue_stand_under_their_own_names(tmp_path):
