@@ -88,11 +88,17 @@ def at(file: Path, line: int) -> str:
     return f"{file.relative_to(ROOT)}:{line}"
 
 
+@cache
+def tree_of(file: Path) -> ast.Module:
+    """Return what a source file says, parsed once for all tests."""
+    return ast.parse(text_of(file))
+
+
 def functions(file: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Return every function and method of a file, inner ones too."""
     return [
         node
-        for node in ast.walk(ast.parse(text_of(file)))
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
@@ -115,7 +121,7 @@ def public_without_docstring(file: Path) -> list[str]:
                 if isinstance(node, ast.ClassDef):
                     visit(node.body)
 
-    visit(ast.parse(text_of(file)).body)
+    visit(tree_of(file).body)
     return found
 
 
@@ -147,7 +153,7 @@ def test_functions_are_small() -> None:
 def test_everything_public_says_what_it_is_for() -> None:
     """Every module, and every public class, function and method of the packages, has a docstring."""
     silent = [place for file in sources(*PACKAGES) for place in public_without_docstring(file)]
-    trees = {file: ast.parse(text_of(file)) for file in sources(*PACKAGES)}
+    trees = {file: tree_of(file) for file in sources(*PACKAGES)}
     silent += [
         at(file, 1) for file, tree in trees.items() if tree.body and ast.get_docstring(tree) is None
     ]
@@ -170,7 +176,7 @@ def test_pure_rooms_call_nothing_impure() -> None:
     calls = [
         f"{at(file, node.lineno)} {node.func.id}()"
         for file in pure_rooms()
-        for node in ast.walk(ast.parse(text_of(file)))
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE
     ]
     assert not calls
@@ -181,7 +187,7 @@ def test_pure_rooms_use_no_floating_point() -> None:
     found = [
         at(file, node.lineno)
         for file in pure_rooms()
-        for node in ast.walk(ast.parse(text_of(file)))
+        for node in ast.walk(tree_of(file))
         if (isinstance(node, ast.Constant) and isinstance(node.value, float))
         or (isinstance(node, ast.Name) and node.id == "float")
         or (isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div))
@@ -203,7 +209,7 @@ def test_pure_rooms_iterate_over_no_set() -> None:
     loops = [
         at(file, node.iter.lineno)
         for file in pure_rooms()
-        for node in ast.walk(ast.parse(text_of(file)))
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.For | ast.comprehension) and is_set(node.iter)
     ]
     assert not loops
@@ -235,7 +241,7 @@ def test_only_a_family_itself_asks_which_one_is_in_force() -> None:
         at(file, kind.lineno)
         for file in sources("evsched", "projections", "replays")
         if not str(file.relative_to(ROOT)).startswith(KNOW_FAMILIES)
-        for node in ast.walk(ast.parse(text_of(file)))
+        for node in ast.walk(tree_of(file))
         if (kind := asked(node)) is not None and any(name in ast.unparse(kind) for name in FAMILIES)
     ]
     assert not found
@@ -245,7 +251,7 @@ def test_one_name_means_one_type() -> None:
     """Who reads a name has met it once: no two classes, aliases of types or type variables with a name of their own share it."""
     places: dict[str, list[str]] = {}
     for file in sources("events", "evsched", "projections", "replays"):
-        for node in ast.parse(text_of(file)).body:
+        for node in tree_of(file).body:
             names = []
             if isinstance(node, ast.ClassDef):
                 names = [node.name]
