@@ -14,6 +14,8 @@ READY := .venv/.ready
 WORKERS ?= 2
 # Further arguments for pytest, e.g. make test ARGS="-x -k ordering".
 ARGS ?=
+# Where it is set, each of the suite's hundreds of processes compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest
 PACKAGES := events evsched projections replays
 CODE := $(PACKAGES) tests $(wildcard benchmarks scripts)
