@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from events import vocabulary as v
@@ -23,6 +23,7 @@ from evsched.config.difference import Above, ChangedField, HeldUp, TimerChange, 
 from evsched.core.engine import Engine
 from tests.core.histories import configurations, first_step, histories
 from tests.core.quota_clusters import START, Cluster, partition, pod, pods, queue
+from tests.examples import examples
 
 
 def test_the_same_configuration_makes_no_difference():
@@ -231,7 +232,7 @@ def test_kueue_manifests():
 
 
 @given(configurations(), histories, configurations())
-@settings(deadline=None)
+@examples(60)
 def test_the_timers_it_names_are_those_that_the_leader_arms(first, history, new):
     """What is said before a configuration is applied is what happens when it is; the state is not touched by asking."""
     engine, now = Engine(), START
@@ -260,7 +261,7 @@ def test_the_timers_it_names_are_those_that_the_leader_arms(first, history, new)
 
 
 @given(configurations(), configurations(), st.booleans())
-@settings(deadline=None)
+@examples(60)
 def test_a_difference_is_empty_only_between_equals(one, other, same):
     """Whatever differs in the model shows in the fields."""
     other = one if same else other

@@ -62,7 +62,7 @@ def check_sums(state: State) -> None:
 
 
 @given(configurations(), histories)
-@examples(150)
+@examples(80)
 def test_every_history_is_replayed_to_the_same_state(configuration, history):
     """Replay equals live, a restart from a snapshot at any step changes nothing, and sums equal a recount."""
     live, broken = Engine(), Engine()

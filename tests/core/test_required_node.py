@@ -20,7 +20,7 @@ DEFAULT = named("default", RULES[1])
 
 
 @given(clusters(most=7, nodes=2, required=True))
-@examples(150)
+@examples(90)
 def test_the_search_finds_what_the_oracle_finds(inputs):
     """A plan is found exactly when there is one, and none is cheaper; reservations of asks in flight hold as long as they can."""
     state = built(inputs).state

@@ -86,7 +86,7 @@ def places(data: st.DataObject, log: Log) -> tuple[int, int]:
 
 
 @given(configurations(), histories, st.data())
-@examples(150)
+@examples(80)
 def test_yunikorn(configuration, history, data):
     """Any part of a log of queues and nodes may go uncounted."""
     engine, log, time = Engine(), [], START
@@ -407,7 +407,7 @@ def follow(
 
 
 @given(st.integers(0, 2**32))
-@examples(120)
+@examples(90)
 def test_what_is_decided_afterwards_is_the_same(seed):
     """Whoever follows in blocks, at any time, goes on deciding as the one does who counted and kept indices all along."""
     dice = Random(seed)

@@ -142,7 +142,7 @@ def run(
 seeds = st.integers(0, 2**32)
 
 
-@examples(150)
+@examples(80)
 @given(seeds)
 def test_the_books_are_right_after_every_step(seed):
     """Usage, borrowers and candidates are what a recount gives, and no step leaves something due at once."""
