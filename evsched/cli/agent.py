@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from events.configuration import Configuration
 from events.errors import StreamError
 from evsched.agents.kubernetes.masking import Masking, MaskingRules
+from evsched.cli.acting import ACT, ActingOptions, act
 from evsched.cli.answers import CommandError, say
 from evsched.cli.logs import HERE, Where, as_command_error, streams_of
 from evsched.config import load_texts
@@ -29,20 +30,24 @@ app = App(name="agent", help="Connect the log to a real cluster.")
 async def kubernetes(  # noqa: PLR0913 - the options of a command
     *,
     where: Where = HERE,
-    mode: Annotated[Literal["record"], Parameter(negative=())],
+    mode: Annotated[Literal["record", "shadow", "act"], Parameter(negative=())],
     kubeconfig: Path | None = None,
     context: str | None = None,
     yunikorn: str | None = None,
     kueue: str | None = None,
     mask: Path | None = None,
     log_format: Literal["console", "json"] = "console",
+    acting: ActingOptions = ACT,
 ) -> None:
-    """Write what happens in a Kubernetes cluster into the inbox, until Ctrl-C; nothing in it is changed.
+    """Write what happens in a Kubernetes cluster into the inbox, until Ctrl-C; with --mode act, also bind and evict there.
 
-    Whoever schedules there goes on doing so. Nodes and pods are listed and watched; what differs
-    from the log is proposed, so it can be stopped and started at any time. Where a watch lost its
-    place, an ObservationGap says so. The log is led by `evsched run --observe`, which decides
-    nothing. It needs the extra evsched[kubernetes], and the right to get, list and watch.
+    Nodes and pods are listed and watched; what differs from the log is proposed, so it can be
+    stopped and started at any time. Where a watch lost its place, an ObservationGap says so. It
+    needs the extra evsched[kubernetes], and the rights of deploy/kubernetes.
+
+    With record and shadow nothing in the cluster is changed: whoever schedules there goes on doing
+    so, and the log is led by `evsched run --observe`, which decides nothing. With act the log is
+    led by `evsched run`, and what it decides is carried out for the pods that name the scheduler.
 
     **Examples**
 
@@ -52,9 +57,13 @@ async def kubernetes(  # noqa: PLR0913 - the options of a command
 
     `evsched agent kubernetes --mode record --kueue kueue-system`
 
+    `evsched agent kubernetes --mode act --honour-pdb best-effort`
+
     Args:
         where: Which log.
-        mode: record: the cluster is watched.
+        mode: record: the cluster is watched. shadow: the same, for `evsched shadow report`, which
+            says where evsched would have decided otherwise. act: what the log decides is carried
+            out.
         kubeconfig: How to reach the cluster; by default the service account of the pod that this
             runs in, else the file that KUBECONFIG names, else ~/.kube/config.
         context: Of that file; its current one by default.
@@ -66,6 +75,7 @@ async def kubernetes(  # noqa: PLR0913 - the options of a command
             (docs/kubernetes.md).
         log_format: How this process tells what it does, on the standard error: for people or for
             machines.
+        acting: How decisions are carried out.
     """
     try:
         from evsched.agents.kubernetes.connection import ConfigError, connected  # noqa: PLC0415
@@ -78,17 +88,23 @@ async def kubernetes(  # noqa: PLR0913 - the options of a command
 
     if yunikorn is not None and kueue is not None:
         raise CommandError("agent kubernetes: found --yunikorn and --kueue, expected one of them")
+    if mode == "act" and kueue is not None:
+        raise CommandError(
+            "agent kubernetes: found --mode act and --kueue, expected record or shadow with Workloads"
+        )
     masking = _masking(mask)
     configure(log_format)
-    del mode
     try:
         async with (
             connected(kubeconfig, context) as cluster,
             streams_of(where, create=True) as streams,
         ):
             queues, workloads = await _queues(cluster, masking, yunikorn, kueue)
-            say(f"recording into {streams.inbox.name}")
             reading = Reading(masking=masking)
+            if mode == "act":
+                await act(streams, cluster, reading, queues, acting)
+                return
+            say(f"recording into {streams.inbox.name}")
             await ClusterRecording(streams, cluster, reading, queues, workloads).run()
     except ConfigError as error:
         raise CommandError(f"--kubeconfig: {error}") from error

@@ -28,6 +28,17 @@ _GUARD = Path(__file__).parents[1] / "kafka" / "guard.py"
 _START_SECONDS = 120
 _STOP_SECONDS = 20
 
+_AUDITED = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - {level: Request, verbs: [create], resources: [{group: "", resources: [pods/binding, pods/eviction]}]}
+  - {level: Metadata, verbs: [delete], resources: [{group: "", resources: [pods]}]}
+  - {level: None}
+"""
+"""What an audited API server writes down: bindings, evictions and deletions of pods."""
+
 
 class Program:
     """One program of the control plane; what it has to say is in a file."""
@@ -72,13 +83,20 @@ class ControlPlane:
         kubeconfig: That of an administrator.
         agent: The kubeconfig of the agent, whose rights are those of the manifests alone.
         api: Asks the API server as an administrator.
+        audit: Where an audited API server writes down what it was asked, one JSON object a line.
     """
 
-    def __init__(self) -> None:
-        """Write keys and choose ports; nothing runs before `start`."""
+    def __init__(self, *, audited: bool = False) -> None:
+        """Write keys and choose ports; nothing runs before `start`.
+
+        Args:
+            audited: The API server writes down who changed what, in the file ``audit``.
+        """
         programs = binaries()
         self._folder = Path(tempfile.mkdtemp(prefix="evsched-kubernetes-"))
         client, peer, secure = free_ports(3)
+        self.audit = self._folder / "audit.jsonl"
+        self._audited = audited
         self._etcd_url = f"http://127.0.0.1:{client}"
         self.url = f"https://127.0.0.1:{secure}"
         self.credentials = Credentials(self._folder)
@@ -101,6 +119,8 @@ class ControlPlane:
                     f"--root-ca-file={self.credentials.authority}",
                     "--leader-elect=false",
                     "--secure-port=0",
+                    "--kube-api-qps=300",
+                    "--kube-api-burst=600",
                     "--v=1",
                 ],
             ),
@@ -172,7 +192,13 @@ class ControlPlane:
 
     def _server_flags(self, port: int) -> list[str]:
         keys = self.credentials
+        audit = []
+        if self._audited:
+            policy = self._folder / "audit.yaml"
+            policy.write_text(_AUDITED)
+            audit = [f"--audit-policy-file={policy}", f"--audit-log-path={self.audit}"]
         return [
+            *audit,
             f"--etcd-servers={self._etcd_url}",
             "--etcd-compaction-interval=0",
             "--bind-address=127.0.0.1",

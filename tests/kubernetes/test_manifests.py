@@ -6,8 +6,18 @@ import json
 import pytest
 import yaml
 
+from evsched.agents.kubernetes.acting.actions import (
+    AnnounceEviction,
+    BindPod,
+    DeletePod,
+    EvictPod,
+    FreePod,
+    LookAtPod,
+    MarkVictim,
+)
+from evsched.agents.kubernetes.acting.seen import PodFound
 from evsched.cli.main import COMMANDS
-from tests.kubernetes.manifests import FOLDER, PATHS, manifests
+from tests.kubernetes.manifests import FOLDER, PATHS, component, manifests
 
 
 def test_every_file_is_a_resource_of_the_base():
@@ -31,7 +41,7 @@ def test_the_agent_may_only_list_and_watch():
 @pytest.mark.parametrize(
     "deployment", manifests("Deployment"), ids=lambda one: one["metadata"]["name"]
 )
-def test_what_is_started_is_a_command_with_these_options(deployment, capsys):
+def test_what_is_started_is_a_command_with_these_options(deployment):
     """The arguments of each container are those that `evsched` takes."""
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     command, *rest = container["args"]
@@ -44,6 +54,75 @@ def test_what_is_started_is_a_command_with_these_options(deployment, capsys):
         made.default(app)
         app = made
     app.parse_args(rest, exit_on_error=False, print_error=False)
+
+
+def test_the_component_that_acts_starts_a_leader_that_decides_and_an_agent_that_acts():
+    """Its patches fit the base, and make commands with options that `evsched` takes."""
+    folder = FOLDER / "components" / "act"
+    patches = yaml.safe_load((folder / "kustomization.yaml").read_text())["patches"]
+    base = {one["metadata"]["name"]: one for one in manifests("Deployment")}
+    made = {}
+    for one in patches:
+        deployment = base[one["target"]["name"]]
+        for step in yaml.safe_load(one["patch"]):
+            patched(deployment, step)
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        made[one["target"]["name"]] = container["args"]
+        test_what_is_started_is_a_command_with_these_options(deployment)
+    assert "--observe" not in made["evsched"]
+    assert made["evsched-agent"][2:4] == ["--mode", "act"]
+    (lease,) = [
+        rule["resourceNames"]
+        for rule in component("act", "Role")[0]["rules"]
+        if "resourceNames" in rule
+    ]
+    assert f"--lease=evsched/{lease[0]}" in made["evsched-agent"]
+
+
+def patched(document, step):
+    """Carry out one step of a JSON patch."""
+    *way, last = step["path"].strip("/").split("/")
+    for part in way:
+        document = document[int(part) if part.isdigit() else part]
+    key = int(last) if last.isdigit() else last
+    if step["op"] == "test":
+        assert document[key] == step["value"]
+    elif step["op"] == "remove":
+        del document[key]
+    elif key == "-":
+        document.append(step["value"])
+    else:
+        document[key] = step["value"]
+
+
+def test_acting_needs_no_right_that_it_does_not_use():
+    """Each rule stands for a request that the agent makes."""
+    (role,) = component("act", "ClusterRole")
+    allowed = {
+        (name, verb)
+        for rule in role["rules"]
+        for name in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    pod = PodFound(namespace="n", name="p", uid="u", scheduler="evsched")
+    about = {"task": "n/p", "pod": pod, "seq": 1}
+    actions = [
+        BindPod(**about, node="n1"),
+        LookAtPod(**about, said=""),
+        FreePod(**about, gate="g"),
+        MarkVictim(**about, message=""),
+        AnnounceEviction(**about, message=""),
+        EvictPod(**about, asked=1, rehearsed=True),
+        DeletePod(**about, asked=1),
+    ]
+    verbs = {"POST": "create", "GET": "get", "PATCH": "patch", "DELETE": "delete"}
+    used = set()
+    for action in actions:
+        request = action.request("2026-01-01T00:00:00.000000Z")
+        path = request.path.partition("?")[0].split("/")
+        kind, *rest = path[path.index("namespaces") + 2 :]
+        used.add(("/".join([kind, *rest[1:]]), verbs[request.method]))
+    assert used == allowed
 
 
 @pytest.mark.kubernetes
