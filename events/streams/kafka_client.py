@@ -254,7 +254,13 @@ class PartitionEnd(_Consuming):
 
     async def _ask(self) -> int:
         consumer = await self._started()
-        return int((await consumer.end_offsets([self._place]))[self._place])
+        while True:
+            try:
+                return int((await consumer.end_offsets([self._place]))[self._place])
+            except kafka_errors.KafkaTimeoutError:
+                # The client gives up with the first request that a broker that stands still leaves
+                # open. Another one may lead the partition by now; the deadline of the call ends it.
+                await consumer._client.force_metadata_update()  # noqa: SLF001 - no public method
 
     async def identity(self) -> str:
         """Return the id of the topic, which one that is made again under its name does not have."""

@@ -258,6 +258,26 @@ async def test_a_broker_that_is_not_there_is_reported_in_time() -> None:
     assert time.monotonic() - begun < 20
 
 
+async def test_one_request_that_is_left_open_is_not_the_end_of_a_call(
+    kafka_bootstrap: str, kafka_topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that stands still answers nothing; another one is asked within the deadline of the call."""
+    asked = aiokafka.AIOKafkaConsumer.end_offsets
+    left_open = iter([True, True])
+
+    async def end_offsets(
+        consumer: aiokafka.AIOKafkaConsumer, places: list[aiokafka.TopicPartition]
+    ) -> object:
+        if next(left_open, False):
+            raise aiokafka.errors.KafkaTimeoutError("left open")
+        return await asked(consumer, places)
+
+    monkeypatch.setattr(aiokafka.AIOKafkaConsumer, "end_offsets", end_offsets)
+    async with open_streams(f"kafka://{kafka_bootstrap}/{kafka_topic_name}") as opened:
+        await opened.log.create()
+        assert await opened.log.end() == 0
+
+
 def test_it_refuses_to_start_without_assertions() -> None:
     """The client checks its own state by assertions, which `python -O` takes away."""
     program = "from events.streams import open_streams; open_streams('kafka://127.0.0.1:9/x')"

@@ -12,6 +12,14 @@ COUNT = 3
 MAJORITY = 2
 SMALL_JVM = ("-Xms48m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _TOGETHER_SECONDS = 60
+RECOMMENDED = {
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "400",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "500",
+}
+"""What docs/production.md names for brokers that are to be replaced soon."""
 
 
 class ThreeBrokers:
@@ -32,6 +40,7 @@ class ThreeBrokers:
         config = {
             "controller.quorum.voters": voters,
             "offsets.topic.replication.factor": "3",
+            **RECOMMENDED,
         }
         self.brokers = [
             KafkaProcess(version, {**config, "node.id": str(number)}, SMALL_JVM, place)
