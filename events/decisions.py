@@ -38,6 +38,8 @@ class LeaderStarted(Event, frozen=True, kw_only=True):
         release: Of the leader's evsched, for people; empty: not named.
         inbox: Id of the inbox in which ``inbox_next`` counts; empty: the leader was of a release
             that did not name it, and it is the same as before.
+        observes: The leader takes what is proposed and decides nothing, as the scheduler of the
+            cluster does that.
     """
 
     term: Count
@@ -47,6 +49,7 @@ class LeaderStarted(Event, frozen=True, kw_only=True):
     record: Version = 1
     release: str = ""
     inbox: str = ""
+    observes: bool = False
 
 
 class InboxAttached(Event, frozen=True, kw_only=True):

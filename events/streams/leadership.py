@@ -48,6 +48,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
         rules: Tells the versions of rules and record in force after what was applied so far; written
             into LeaderStarted.
         release: Of this evsched, for people; written into LeaderStarted and heartbeats.
+        observes: This leader decides nothing; written into LeaderStarted.
         knows: The newest rules that this process knows; written into heartbeats.
         inbox: Given the end of the log, returns the id of the inbox in which its ``inbox_next``
             counts, or raises (`events.streams.attachment.must_read`); the one that the log names
@@ -61,6 +62,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 10
     rules: Callable[[], tuple[int, int]] = lambda: (1, 1)
     release: str = ""
+    observes: bool = False
     knows: int = 1
     inbox: Callable[[Head], Awaitable[str]] = _as_named
 
@@ -126,6 +128,7 @@ class Leadership:
                 record=record,
                 release=world.release,
                 inbox=await world.inbox(reader.head),
+                observes=world.observes,
             )
             sealed = fence(reader, started, log_id=world.new_id(), time=world.now())
             position = await _append(log, sealed)

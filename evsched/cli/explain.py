@@ -95,6 +95,10 @@ def _print(
     console.print(Text(explanation.summary))
     if explanation.missed:
         console.print(Text(f"Preemption cycles missed so far: {explanation.missed}."))
+    if explanation.observed:
+        console.print(
+            "Decided elsewhere: the leader of this log only records. This is what evsched would say."
+        )
     if explanation.unmodelled:
         console.print(Text(f"Not decided by: {', '.join(explanation.unmodelled)}."))
     _print_levels(console, explanation)

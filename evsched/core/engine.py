@@ -140,6 +140,7 @@ class Engine:
             record=rules.record,
             release=started.release,
             inbox=started.inbox,
+            observes=started.observes,
         )
         return tuple(step.events)
 

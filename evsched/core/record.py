@@ -52,6 +52,7 @@ class Truth(Protocol):
     seq: int
     term: int
     leader: str
+    observed: bool
     rules_version: int
     checkpoint_every: int
     last_checkpoint: int
@@ -126,6 +127,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
         stirred: `State.dirty_cohorts`, in order.
         recent: Ids of the proposals that are remembered, oldest first.
         standing: By name of the node; only of those that have a taint or are not ready.
+        observed: The leader decides nothing; left out where it does.
     """
 
     version: int = 1
@@ -158,6 +160,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     recent: tuple[str, ...]
     suspended: list[Suspension] | msgspec.UnsetType = msgspec.UNSET
     standing: dict[str, NodeStanding] | msgspec.UnsetType = msgspec.UNSET
+    observed: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -213,6 +216,7 @@ def record(state: Truth) -> StateRecord:
             if n.taints or not n.ready
         }
         or msgspec.UNSET,
+        observed=state.observed or msgspec.UNSET,
     )
 
 

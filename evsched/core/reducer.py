@@ -63,6 +63,7 @@ def _leader_started(state: State, event: v.LeaderStarted) -> None:
     state.term = event.term
     state.leader = event.leader
     state.checkpoint_every = event.checkpoint_every
+    state.observed = event.observes
 
 
 def _nothing(

@@ -77,6 +77,7 @@ def decode(data: bytes, time: int, *, counted: bool = True) -> State:
     state.time = time
     state.rules_version = FIRST if found.rules is msgspec.UNSET else found.rules
     state.seq, state.term, state.leader = found.seq, found.term, found.leader
+    state.observed = found.observed is True
     state.checkpoint_every, state.last_checkpoint = found.checkpoint_every, found.last_checkpoint
     for name in found.types:
         state.types.type_index(name)

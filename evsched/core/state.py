@@ -97,6 +97,7 @@ class State:
         "local_queues",
         "lost",
         "nodes",
+        "observed",
         "paused",
         "preemptions",
         "queues",
@@ -128,6 +129,7 @@ class State:
         self.rules_version = FIRST
         self.uncompared = 0
         self.checkpoint_every = 0
+        self.observed = False
         self.last_checkpoint = 0
         self.configuration: Configuration | None = None
         self.types = ResourceTypes()

@@ -151,7 +151,9 @@ def _release() -> str:
     return version("evsched")
 
 
-def environment(clock: Clock, checkpoint_every: int = 100_000) -> Environment:
+def environment(
+    clock: Clock, checkpoint_every: int = 100_000, *, observes: bool = False
+) -> Environment:
     """Return what `Leadership.acquire` needs of the world outside, with real randomness."""
 
     async def pause(lost: int) -> None:
@@ -163,5 +165,6 @@ def environment(clock: Clock, checkpoint_every: int = 100_000) -> Environment:
         pause=pause,
         checkpoint_every=checkpoint_every,
         release=_release(),
+        observes=observes,
         knows=NEWEST,
     )

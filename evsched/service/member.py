@@ -95,7 +95,7 @@ class Member:
         self._snapshots = snapshots or Snapshots()
         self._assigned = assigned
         self._on_built = on_built
-        self._world = environment(clock, self._pace.checkpoint_every)
+        self._world = environment(clock, self._pace.checkpoint_every, observes=self._pace.observes)
         self._watch = Watch(streams.log, clock, self._pace.lease)
         self._warm: Replica | None = None
         self._term: LeaderTerm | None = None

@@ -58,6 +58,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
         passed_over: Who or what was considered and why not.
         unblock: What would let an ask run.
         unmodelled: What its pod asks for that no decision of evsched depends on, by name.
+        observed: Another scheduler decides about it, and the log only records: what is said of an ask
+            is what evsched would decide.
     """
 
     subject: str
@@ -79,6 +81,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     passed_over: tuple[Note, ...] = ()
     unblock: tuple[Note, ...] = ()
     unmodelled: tuple[str, ...] = ()
+    observed: bool = False
 
 
 def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) -> Explanation:
@@ -111,7 +114,7 @@ def explain_ask(engine: Engine, ask_id: str, history: Iterable[Mention] = ()) ->
         found = _by_nodes(found, state, ask, tracer.notes[:heard])
     if not found.causes:
         found = _unheld(found)
-    found = replace(found, unmodelled=unmodelled(ask.pod))
+    found = replace(found, unmodelled=unmodelled(ask.pod), observed=state.observed)
     needs = found.needs or tuple(((place,),) for place in range(len(found.causes)))
     summary = held([one.sentence for one in found.causes], needs)
     return replace(found, needs=needs, summary=summary)

@@ -131,6 +131,7 @@ class StatusAnswer(Struct, frozen=True, kw_only=True):
     Attributes:
         resigned: The leader said that it no longer leads.
         release: Of the leader; empty: one from before it was named.
+        observes: The leader decides nothing, as the cluster's own scheduler does that.
         rules: Version of the rules in force.
         last_heartbeat: Of the leader, by its own clock; None: none can be seen.
         frame, seq, time: Of the end of the log.
@@ -145,6 +146,7 @@ class StatusAnswer(Struct, frozen=True, kw_only=True):
     leader: str
     release: str
     rules: int
+    observes: bool
     resigned: bool
     last_heartbeat: int | None
     address: str
@@ -227,6 +229,7 @@ def _answer(
         leader=head.leader,
         release=reader.release or "",
         rules=state.rules_version,
+        observes=state.observed,
         resigned=own is not None and own.resigned,
         last_heartbeat=None if own is None else own.time,
         address="" if own is None else own.address,

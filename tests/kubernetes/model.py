@@ -16,6 +16,9 @@ from tests.kubernetes.objects import READING, node, node_json, pod, pod_json
 KINDS = ("Node", "Pod")
 
 
+CORDON = "node.kubernetes.io/unschedulable"
+
+
 class Model:
     """The cluster with everything that records it.
 
@@ -70,14 +73,20 @@ class Model:
         if found is not None and to in self.objects["Node"] and "nodeName" not in found["spec"]:
             self.change_pod(name, spec={"nodeName": to})
 
-    def change_pod(self, name: str, spec: dict[str, Any] = {}, status: dict[str, Any] = {}) -> None:  # noqa: B006 - only read
+    def change_pod(
+        self,
+        name: str,
+        spec: dict[str, Any] = {},  # noqa: B006 - only read
+        status: dict[str, Any] = {},  # noqa: B006 - only read
+        meta: dict[str, Any] = {},  # noqa: B006 - only read
+    ) -> None:
         """Change fields of a pod that is there."""
         found = self.objects["Pod"].get(name)
         if found is not None:
             self.put(
                 "Pod",
                 {
-                    "metadata": {**found["metadata"]},
+                    "metadata": found["metadata"] | meta,
                     "spec": found["spec"] | spec,
                     "status": found["status"] | status,
                 },
@@ -153,6 +162,10 @@ class Model:
                 for kind in KINDS:
                     self.relist(kind)
 
+    def propose(self, *inputs: Any) -> None:
+        """Propose what is no matter of the recorder."""
+        self._propose(list(inputs))
+
     def _propose(self, inputs: list[Any]) -> None:
         self._inbox += inputs
 
@@ -187,7 +200,7 @@ def logged(engine: Engine) -> dict[str, dict[str, Any]]:
         "nodes": {
             one.name: (
                 {names[i]: amount for i, amount in enumerate(one.capacity) if amount},
-                one.schedulable,
+                one.schedulable and not any(taint.key == CORDON for taint in one.taints),
             )
             for one in state.nodes.values()
         },

@@ -14,6 +14,7 @@ from events.vocabulary import (
     NodeRegistered,
     NodeUpdated,
     ObservationGap,
+    RulesAdopted,
 )
 from tests.kubernetes.model import Model
 
@@ -231,6 +232,23 @@ def test_only_what_changed_of_a_node_is_proposed(model):
     assert (update.schedulable, update.capacity, update.labels) == (False, None, None)
 
 
+def test_a_cordon_is_a_taint_where_taints_decide(model):
+    """From rules 2 on a cordoned node says the taint of Kubernetes, which a pod may tolerate; adopting them tells it anew."""
+    model.join("n1", "8", unschedulable=True)
+    model.settle()
+    assert not model.engine.state.nodes["n1"].schedulable
+    model.propose(RulesAdopted(rules=2))
+    model.settle()
+    node = model.engine.state.nodes["n1"]
+    assert node.schedulable
+    assert [(one.key, one.effect) for one in node.taints] == [
+        ("node.kubernetes.io/unschedulable", "NoSchedule")
+    ]
+    model.join("n1", "8")
+    model.settle()
+    assert (node.schedulable, node.taints) == (True, ())
+
+
 def test_a_lost_watch_is_a_gap_with_both_versions(model):
     """What was listed again says what it was compared with and how much had changed."""
     model.create_pod("a")
@@ -283,7 +301,7 @@ def test_what_an_earlier_agent_had_proposed_and_the_cluster_no_longer_has_is_end
 
 
 def test_a_resize_in_place_ends_the_task_and_goes_on_with_the_new_amounts(model):
-    """The log has no word for an allocation that changes; labels on a running pod change nothing."""
+    """The log has no word for an allocation that changes."""
     model.create_pod("a")
     model.bind("a", "n1")
     model.settle()
@@ -297,6 +315,33 @@ def test_a_resize_in_place_ends_the_task_and_goes_on_with_the_new_amounts(model)
     ]
     found = model.engine.state.allocations["default/a"]
     assert model.engine.state.types.shapes[found.shape].resources["vcore"] == 3000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": {"role": "leader"}},
+        {"annotations": {"yunikorn.apache.org/allow-preemption": "false"}},
+    ],
+    ids=["labels", "allow-preemption"],
+)
+def test_what_counts_of_a_running_pod_is_told_anew_when_it_changes(model, change):
+    """The labels by which others keep apart from it, and whether it may be evicted; the change of anything else is not."""
+    model.create_pod("a")
+    model.bind("a", "n1")
+    model.settle()
+    model.change_pod("a", meta={"annotations": {"example.com/seen": "now"}})
+    model.settle()
+    assert said(model, AllocationReleased) == []
+    model.change_pod("a", meta=change)
+    model.settle()
+    (ended,) = [one for one in model.events if isinstance(one, AllocationReleased)]
+    (again,) = [one for one in model.events if isinstance(one, AllocationRestored)]
+    assert ended.reason == "changed"
+    assert (again.pod.labels, again.allow_preemption) == (
+        change.get("labels", {}),
+        "annotations" not in change,
+    )
 
 
 def test_what_the_log_refuses_twice_is_stuck_until_a_configuration_comes(model):

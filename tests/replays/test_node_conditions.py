@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from events import vocabulary as v
 from events.pods import PodFacts
+from evsched.core import snapshot
 from replays.explaining.explain import explain_ask
 from tests.core.test_node_rules import APART, NODES, ask, cluster, node, take
 
@@ -49,3 +51,16 @@ def test_an_explanation_names_what_is_not_modelled() -> None:
     engine = cluster(node("n1"), ask("x", pod))
     take(engine, decide=True)
     assert explain_ask(engine, "x").unmodelled == ("topology spread", "volumes")
+
+
+def test_a_log_that_only_records_says_so_wherever_it_is_asked() -> None:
+    """The term begins with it, snapshots keep it, digests tell it apart, and the explanation of an ask says it."""
+    engine = cluster(ask("x", PodFacts()))
+    before, deciding = explain_ask(engine, "x"), engine.state.digest()
+    assert not before.observed
+    time = engine.state.time
+    engine.begin_term(time, v.LeaderStarted(term=0, leader="l", observes=True))
+    assert explain_ask(engine, "x").observed
+    kept = snapshot.decode(snapshot.encode(engine.state), time)
+    assert kept.observed
+    assert kept.digest() == engine.state.digest() != deciding

@@ -52,7 +52,10 @@ class Process:
             await asyncio.sleep(self._random.uniform(0.02, 0.1) * lost)
 
         return Environment(
-            now=self.clock.now, new_id=lambda: f"{self._random.getrandbits(128):032x}", pause=pause
+            now=self.clock.now,
+            new_id=lambda: f"{self._random.getrandbits(128):032x}",
+            pause=pause,
+            observes=self.member._world.observes,
         )
 
     async def reach(self, *, write: bool = False) -> None:

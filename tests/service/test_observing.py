@@ -4,7 +4,12 @@ import asyncio
 
 from msgspec.structs import replace
 
-from events.vocabulary import AllocationBound, BindingObserved, QuotaPreemptionDecided
+from events.vocabulary import (
+    AllocationBound,
+    BindingObserved,
+    LeaderStarted,
+    QuotaPreemptionDecided,
+)
 from tests.service.inputs import cluster, queues
 from tests.service.processes import Process
 from tests.service.test_member import PACE, told
@@ -37,6 +42,8 @@ async def test_what_is_proposed_is_taken_and_nothing_is_decided(world):
     assert ask not in knows(process, "asks")
     history = await world.end()
     assert history.only(AllocationBound) == []
+    (started,) = history.only(LeaderStarted)
+    assert started.observes
 
 
 @told
@@ -67,5 +74,7 @@ async def test_a_leader_that_decides_takes_over_where_one_observed(world):
     await first.stop()
     second = world.start()
     await until(lambda: knows(second, "allocations"))
+    assert not second.member.engine.state.observed
     history = await world.end()
     assert history.only(AllocationBound)
+    assert [one.observes for one in history.only(LeaderStarted)] == [True, False]

@@ -30,11 +30,13 @@ from events.vocabulary import (
     ConfigurationApplied,
     EvictionObserved,
     InputRejected,
+    LeaderStarted,
     NodeRegistered,
     NodeRemoved,
     NodeUpdated,
     ObservationGap,
     PodSet,
+    RulesAdopted,
 )
 from evsched.agents.kubernetes import nodes
 from evsched.agents.kubernetes.nodes import NodeFacts
@@ -88,12 +90,14 @@ class LoggedCluster:
 
     Attributes:
         configuration: In force; None: none was applied.
+        rules: Version of the rules in force.
         versions: ObjectKind to the highest resourceVersion that the log has proof of.
     """
 
     def __init__(self) -> None:
         """Begin with an empty log."""
         self.configuration: Configuration | None = None
+        self.rules = 1
         self.versions: dict[str, int] = {}
         self._logged: dict[Entity, Any] = {}
         self._expected: dict[Entity, tuple[Any, str]] = {}
@@ -106,6 +110,8 @@ class LoggedCluster:
             self._set(subject, handler(self._logged.get(subject), event))
         elif isinstance(event, ConfigurationApplied):
             self.configuration = event.configuration
+        elif isinstance(event, LeaderStarted | RulesAdopted):
+            self.rules = event.rules
         elif isinstance(event, ObservationGap) and event.source == SOURCE:
             self._note(event.kind, event.after)
         proposal = getattr(event, "proposal", "")

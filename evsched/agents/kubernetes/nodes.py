@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from events.pods import Taint
 from events.vocabulary import NodeRegistered, NodeRemoved, NodeUpdated
 from evsched.agents.kubernetes.constraints import taints_of
-from evsched.agents.kubernetes.objects import NodeObject
+from evsched.agents.kubernetes.objects import NodeObject, TaintFound
 from evsched.agents.kubernetes.reading import Reading
 from evsched.agents.kubernetes.requests import amounts
+
+TAINTS_DECIDE = 2
+"""The first rules by which taints decide; by those before a cordoned node takes nobody."""
+
+_CORDON = TaintFound(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
 class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
@@ -48,7 +54,7 @@ def node_of(node: NodeObject, reading: Reading, *, gone: bool = False) -> SeenNo
         capacity=reading.named(amounts(node.status.allocatable)),
         labels=reading.masking.labels(meta.labels),
         schedulable=not node.spec.unschedulable,
-        taints=taints_of(node.spec.taints, reading.masking),
+        taints=_taints(node, reading),
         ready=any(
             one.type == "Ready" and one.status == "True" for one in node.status.conditions or ()
         ),
@@ -59,6 +65,17 @@ def node_of(node: NodeObject, reading: Reading, *, gone: bool = False) -> SeenNo
         version=meta.resource_version,
         facts=None if gone else facts,
     )
+
+
+def _taints(node: NodeObject, reading: Reading) -> tuple[Taint, ...]:
+    """Return the taints of a node; one that is cordoned has the taint by which Kubernetes says so.
+
+    The cluster sets it a moment later, and a pod that tolerates it may run there all the same.
+    """
+    found = node.spec.taints or ()
+    if node.spec.unschedulable and _CORDON not in found:
+        found = (*found, _CORDON)
+    return taints_of(found, reading.masking)
 
 
 def folded(
@@ -87,9 +104,19 @@ def folded(
 
 
 def steps(
-    name: str, known: NodeFacts | None, seen: NodeFacts | None
+    name: str, known: NodeFacts | None, seen: NodeFacts | None, *, by_taints: bool
 ) -> Iterable[NodeRegistered | NodeUpdated | NodeRemoved]:
-    """Yield what leads from what is known of a node to what the cluster has."""
+    """Yield what leads from what is known of a node to what the cluster has.
+
+    Args:
+        name: Of the node.
+        known: What the log says; None: it has no such node.
+        seen: As the cluster has it; None: it is gone.
+        by_taints: The rules in force decide by taints. A cordon is one of these then, which a pod
+            may tolerate; else the node takes nobody.
+    """
+    if seen is not None and by_taints:
+        seen = replace(seen, schedulable=True)
     if seen == known:
         return
     if seen is None:

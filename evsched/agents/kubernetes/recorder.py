@@ -26,10 +26,11 @@ from events.vocabulary import (
     ConfigurationApplied,
     InputRejected,
     ObservationGap,
+    RulesAdopted,
 )
 from evsched.agents.kubernetes import nodes
 from evsched.agents.kubernetes.logged import NODE, SOURCE, TASK, Entity, LoggedCluster
-from evsched.agents.kubernetes.nodes import SeenNode
+from evsched.agents.kubernetes.nodes import TAINTS_DECIDE, NodeFacts, SeenNode
 from evsched.agents.kubernetes.objects import NODES, PODS
 from evsched.agents.kubernetes.steps import DEFAULT_CONFIGURATION, DELETED, end_of, task_steps
 from evsched.agents.kubernetes.tasks import SeenTask
@@ -98,6 +99,10 @@ class Recorder:
                 again, self.stuck = tuple(self.stuck), {}
                 self._marks |= dict.fromkeys(again, event.seq)
                 return [step for subject in again for step in self._again(subject)]
+            case RulesAdopted() if self._begun and event.rules == TAINTS_DECIDE:
+                # A cordon is said in another way from here on.
+                self.doubtful = f"rules {event.rules} were adopted"
+                return []
             case _:
                 return []
 
@@ -248,7 +253,7 @@ class Recorder:
     def _lead_to(self, subject: Entity, seen: SeenNode | SeenTask) -> Iterator[AnyInput]:
         """Yield, as proposals, what leads from what is known to what was seen; it counts as sent."""
         if isinstance(seen, SeenNode):
-            made: Iterable[AnyInput] = nodes.steps(seen.name, self.view.node(seen.name), seen.facts)
+            made: Iterable[AnyInput] = self._node(seen.name, seen.facts)
         else:
             if self._is_homeless(seen):
                 self._homeless.setdefault(seen.node, set()).add(seen.task)
@@ -270,7 +275,7 @@ class Recorder:
         self._marks.pop(subject, None)
         if subject.kind == NODE:
             self._came_or_went(subject.name, there=False)
-            made: Iterable[AnyInput] = nodes.steps(subject.name, self.view.node(subject.name), None)
+            made: Iterable[AnyInput] = self._node(subject.name, None)
             # The log does not keep the uid of a node, and a name may be too long for an id.
             uid = blake2b(subject.name.encode(), digest_size=8).hexdigest()
         else:
@@ -279,6 +284,13 @@ class Recorder:
                 return
             made, uid = (end_of(subject.name, known, DELETED),), known.uid
         yield from self._sent(made, f"{SOURCE}:{self._kinds[subject.kind]}:{version}:{uid}", 0)
+
+    def _node(self, name: str, facts: NodeFacts | None) -> Iterable[AnyInput]:
+        return nodes.steps(name, self.view.node(name), facts, by_taints=self._by_taints)
+
+    @property
+    def _by_taints(self) -> bool:
+        return self.view.rules >= TAINTS_DECIDE
 
     def _sent(self, made: Iterable[AnyInput], mark: str, after: int) -> Iterator[AnyInput]:
         """Yield inputs with their ids, and expect each before the next is worked out."""
