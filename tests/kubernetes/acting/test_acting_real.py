@@ -15,7 +15,10 @@ from events.vocabulary import (
     PreemptionDecided,
     PreemptionWithdrawn,
 )
+from evsched.agents.kubernetes.acting.actions import BindPod, EvictPod
+from evsched.agents.kubernetes.connection import connected
 from tests.kubernetes.acting.decider import ActingWorld
+from tests.kubernetes.acting.test_contract import hold_the_conversation
 from tests.kubernetes.cut import Cut
 from tests.kubernetes.workload import pod_body
 
@@ -246,6 +249,49 @@ async def test_of_two_agents_one_acts_and_the_other_goes_on_where_it_was_killed(
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("second", 1)
     await world.equal()
     assert mine(world, AllocationReleased) == []
+
+
+async def test_a_real_api_server_answers_the_same(world):
+    """The conversation that the stand-in is held to (`test_contract.py`)."""
+    async with connected(world.plane.kubeconfig) as source:
+        server = Real(world, source)
+        about = await hold_the_conversation(server)
+        await about("kept", BindPod, "done", node=world.node(0))
+
+        async def runs():
+            return (await world.pod("kept"))["status"].get("phase") == "Running"
+
+        await world.until(runs)
+        await server.protect()
+        for rehearsed in (True, False):
+            await about("kept", EvictPod, "refused", asked=7, rehearsed=rehearsed)
+
+
+class Real:
+    """A real API server."""
+
+    def __init__(self, world, source):
+        self._world = world
+        self.namespace = world.namespace
+        self.send = source.send
+
+    async def create(self, document):
+        """Create a pod."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        return await self._world.do("create", path, document)
+
+    async def protect(self):
+        """Let no pod of the app be evicted, once the disruption controller has seen the budget."""
+        path = f"/apis/policy/v1/namespaces/{self.namespace}/poddisruptionbudgets"
+        selector = {"matchLabels": {"app": "kept"}}
+        budget = {"metadata": {"name": "kept"}, "spec": {"minAvailable": 5, "selector": selector}}
+        await self._world.do("create", path, budget)
+
+        async def seen():
+            found = await self._world.do("get", f"{path}/kept")
+            return found.get("status", {}).get("observedGeneration") == 1
+
+        await self._world.until(seen)
 
 
 class Hold:
