@@ -19,6 +19,7 @@ The fold trusts that, and checks nothing.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import fields
@@ -60,8 +61,9 @@ def _names(proposed: v.AnyInput) -> list[str]:
 
     They end up in messages, in tables and on terminals, so all of them are checked alike.
     """
-    names: list[str] = []
-    for field, names_of in _NAMING[type(proposed)]:
+    plain, others = _NAMING[type(proposed)]
+    names = [name for name in plain(proposed) if name]
+    for field, names_of in others:
         value = getattr(proposed, field)
         if value:
             names += names_of(value)
@@ -181,13 +183,17 @@ def _too_much(
     index = state.types.index
     new = 0
     for name, amount in resources.items():
-        known = name in index
-        before = sum([vector[index[name]] for vector in sums]) if known else 0
-        if amount + before > SUM_LIMIT:
+        together = amount
+        if name in index:
+            place = index[name]
+            for vector in sums:
+                together += vector[place]
+        else:
+            new += 1
+        if together > SUM_LIMIT:
             return Rejection(
                 "invalid", f"{subject}: {name} {amount} makes the sum pass {SUM_LIMIT}"
             )
-        new += not known
     if new and (
         len(index) + new > MAX_RESOURCE_TYPES
         or (len(index) + new) * len(state.queues) > MAX_TALLIES
@@ -423,33 +429,19 @@ def _of_podsets(podsets: Iterable[v.PodSet]) -> list[str]:
     return [name for one in podsets for name in (one.name, *one.resources)]
 
 
+_PLAIN_NAMES = frozenset(
+    {"ask", "allocation", "application", "queue", "user", "node", "required_node", "priority_class"}
+    | {"uid", "actor", "kind", "before", "after", "scheduler", "preemptor"}
+)
+"""Fields of a proposal that are a name, empty or None."""
+
 _NAMES_OF: dict[str, Callable[[Any], Iterable[str]]] = {
-    **dict.fromkeys(
-        (
-            "ask",
-            "allocation",
-            "application",
-            "queue",
-            "user",
-            "node",
-            "required_node",
-            "priority_class",
-            "uid",
-            "actor",
-            "kind",
-            "before",
-            "after",
-            "scheduler",
-            "preemptor",
-        ),
-        lambda name: (name,),
-    ),
     **dict.fromkeys(("resources", "capacity", "labels", "flavors", "tags", "groups"), iter),
     "podsets": _of_podsets,
     "taints": pod_checks.names_of_taints,
     "pod": pod_checks.names,
 }
-"""Field of a proposal to what yields its names. A new field with names has to be entered here."""
+"""Other fields of a proposal to what yields their names. A new field with names has to be entered here or above."""
 
 _CHECKS: dict[type, Callable[[State, Any], Rejection | None]] = {
     v.ConfigurationApplied: _configuration,
@@ -470,10 +462,14 @@ _CHECKS: dict[type, Callable[[State, Any], Rejection | None]] = {
     v.ObservationGap: _any,
 }
 
-_NAMING = {
-    kind: tuple(
-        (field.name, _NAMES_OF[field.name]) for field in fields(kind) if field.name in _NAMES_OF
-    )
-    for kind in _CHECKS
-}
-"""By type of proposal, its fields that hold names."""
+
+def _naming(kind: type) -> tuple[Callable[[Any], tuple[str | None, ...]], tuple[Any, ...]]:
+    """Return what yields the plain names of a type, and its other fields with names."""
+    known = [field.name for field in fields(kind)]
+    # Every proposal has an actor. It is named twice, as a getter of one field returns no tuple.
+    plain = attrgetter("actor", *(name for name in known if name in _PLAIN_NAMES))
+    return plain, tuple((name, _NAMES_OF[name]) for name in known if name in _NAMES_OF)
+
+
+_NAMING = {kind: _naming(kind) for kind in _CHECKS}
+"""By type of proposal, what yields its names."""

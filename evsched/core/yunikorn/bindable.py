@@ -292,6 +292,8 @@ class Bindable:
             The demands that were blocked and are no longer.
         """
         self._columns = columns
+        if not columns.grown and not self.stale:
+            return []  # nothing was freed, which most steps begin with
         rows, freed = list(columns.grown), []
         columns.grown.clear()
         for row in rows:

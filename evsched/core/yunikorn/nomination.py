@@ -78,8 +78,13 @@ def expire(step: Step, timer: Timer) -> None:
 def review(step: Step) -> None:
     """End the nominations whose room is lost because an eviction was refused or withdrawn in this step."""
     state = step.state
-    refused = {event.allocation: None for event in step.events if type(event) is v.EvictionRefused}
-    withdrawn = any(type(event) is v.PreemptionWithdrawn for event in step.events)
+    refused: dict[str, None] = {}
+    withdrawn = False
+    for event in step.events:
+        if type(event) is v.EvictionRefused:
+            refused[event.allocation] = None
+        elif type(event) is v.PreemptionWithdrawn:
+            withdrawn = True
     if not (refused or withdrawn):
         return
     cause = step.events[-1].seq
