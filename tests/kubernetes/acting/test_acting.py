@@ -8,6 +8,7 @@ from events.vocabulary import (
     BindingObserved,
     EvictionObserved,
     EvictionRefused,
+    InputRejected,
     PreemptionDecided,
     PreemptionWithdrawn,
 )
@@ -334,6 +335,17 @@ def test_a_pod_that_is_deleted_before_it_is_bound_asks_no_longer(model):
     model.settle()
     assert model.engine.state.asks == {}
     assert "default/more" not in model.engine.state.allocations
+
+
+def test_a_pod_that_the_log_does_not_take_is_told_why(model):
+    """Its owner reads the reason of the refusal; once the queue is there, the pod is bound."""
+    model.create("lost", "root.nowhere")
+    model.settle()
+    (scheduled,) = model.pod("lost")["status"]["conditions"]
+    assert model.said(InputRejected)[-1].reason in scheduled["message"]
+    model.configure(OPEN + "          - name: nowhere\n")
+    model.settle()
+    assert model.homes() == {"lost": "n1"}
 
 
 def scene(model):

@@ -5,6 +5,7 @@ import time
 from contextlib import suppress
 
 import pytest
+import structlog
 
 from events.streams import Streams
 from events.streams.memory import MemoryInbox, MemoryLog, MemoryStore
@@ -142,4 +143,5 @@ def test_what_acting_cannot_do_is_refused(arguments, said, tmp_path, capsys):
     log = str(tmp_path / "log.db")
     command = ["agent", "kubernetes", "--mode", "act", "--log", log]
     assert run([*command, "--kubeconfig", str(kubeconfig), *arguments]) == 2
+    structlog.reset_defaults()
     assert said in capsys.readouterr().err

@@ -38,6 +38,7 @@ MOST_PAUSE_MS = 30_000
 TELL_AFTER_MS = 1000
 """How long a pod waits before it is told why: most are bound by then."""
 
+_NOTHING: frozenset[str] = frozenset()
 _log = structlog.get_logger(__name__)
 _POD = msgspec.json.Decoder(PodObject)
 
@@ -176,29 +177,29 @@ class ClusterActor:
         pod = self._pods.get(task)
         if pod is None:
             return None
-        memory = self._remembered(task, pod)
-        if now < memory.not_before:
+        memory = self._memory.get(task)
+        if memory is not None and memory.uid != pod.uid:
+            memory = None
+        if memory is not None and now < memory.not_before:
             return None
-        if memory.look is not None:
+        if memory is not None and memory.look is not None:
             return memory.look
         order = self.orders.all.get(task)
-        action = next_duty(task, order, pod, memory.done, self._policy)
+        done = _NOTHING if memory is None else memory.done
+        action = next_duty(task, order, pod, done, self._policy)
         if isinstance(action, TellWaiting) and not talk:
             if task not in self._has_talk:
                 self._has_talk.add(task)
                 heappush(self._talk, (now + TELL_AFTER_MS, task))
             return None
+        if action is not None and memory is None:
+            # Most pods are never acted on, and nothing is remembered of them.
+            self._memory[task] = _Memory(pod.uid)
         if isinstance(action, AnnounceEviction):
             leave = order.leave if order is not None else None
             preemptor = self._pods.get(leave.preemptor) if leave is not None else None
             return replace(action, preemptor=preemptor, instance=self._instance)
         return action
-
-    def _remembered(self, task: str, pod: PodFound) -> _Memory:
-        memory = self._memory.get(task)
-        if memory is None or memory.uid != pod.uid:
-            memory = self._memory[task] = _Memory(pod.uid)
-        return memory
 
     # ------------------------------------------------------------------------- what came of it
 
