@@ -19,6 +19,7 @@ from pathlib import Path
 from random import Random
 from time import process_time
 
+import msgspec
 from msgspec.structs import replace
 
 from benchmarks.clusters import APPLICATIONS, LEAVES, PARENTS, START, cluster, leaf
@@ -45,7 +46,10 @@ from projections import audit
 from projections.read_model import Rebuild
 from replays.history.moments import Moment
 from replays.history.rebuild import History, apply_step
+from replays.history.rows import document
 from replays.history.sealing import Sealer
+from replays.history.tabled import Narrowed, TabledMoment
+from replays.history.views import View
 
 EVENTS = 1_000_000
 NODES = 5000
@@ -56,6 +60,7 @@ ONE_IN = 20
 QUESTIONS = 40
 """How often each question is put."""
 MOMENTS = 100
+PAGE = 500
 SUMS = frozenset({
     "usage-by-hour", "below-guarantee", "above-maximum", "who-preempts-whom", "fairness", "users-and-limits",
 })  # fmt: skip
@@ -165,6 +170,35 @@ def read_model() -> Iterable[Row]:
         del written, engine, model
         gc.collect()
         yield from questions(path)
+        yield from pages(path)
+
+
+def pages(path: Path) -> Iterable[Row]:
+    """A page of each long list as of a random moment, from its first row or behind another page, as a server makes it."""
+    draw = Random(1)
+    views: tuple[View, ...] = ("nodes", "apps", "asks", "allocations")
+    for view in views:
+        took = []
+        with calm():
+            for _ in range(QUESTIONS):
+                seq, after = draw.randrange(1, EVENTS), None
+                for _ in range(2):
+                    started = process_time()
+                    with closing(audit.connect(path)) as connection:
+                        wanted = Narrowed(after=after, limit=PAGE)
+                        found = TabledMoment(connection, seq).page(view, wanted)
+                        msgspec.json.encode([document(row) for row in found.rows])
+                    took.append((process_time() - started) * 1000)
+                    if found.more:
+                        after = str(getattr(found.rows[-1], found.rows[-1].__struct_fields__[0]))
+        yield Row(
+            name=f"{PAGE} {view} as of a random moment of {EVENTS} events, p99",
+            value=percentile(took, 99),
+            unit="ms",
+            target=20,
+            better="less",
+            note=f"p50 {percentile(took, 50):.1f}",
+        )
 
 
 def questions(path: Path) -> Iterable[Row]:

@@ -130,6 +130,7 @@ def ask_connected(connection: sqlite3.Connection, name: str, scope: Scope = EVER
         "seq": FOREVER if scope.seq is None else scope.seq,
         "of": scope.of,
         "bucket": rows.BUCKET,
+        "wide": rows.WIDE,
         "earliest": rows.EARLIEST,
         "limit": scope.limit + 1,
     }

@@ -17,6 +17,7 @@ from projections.marks import Marks
 from projections.queue_rows import queue_row, text, user_limit_rows
 from projections.tables import Tables
 from projections.temporal import KEY
+from projections.totals import QueueTotals
 from projections.watched import WatchedTimers
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 BUCKET = 4096
 """How many events share a row of the counting tables: a question about a long time adds up rows of whole buckets."""
+WIDE = 32
+"""How many of those are added up once more, for a question about a very long time."""
 
 MOST_TEXTS = 200_000
 """How many amounts are remembered as text, so that the same ones are not written out again."""
@@ -48,10 +51,10 @@ GROWING = {
 EARLIEST = -(2**40)
 """From when on waiting counts, in 1935: whoever says that an ask is older must not make a sum of waits too large for SQLite."""
 
-_ADD_WAITS = """INSERT INTO waits (bucket, queue, outcome, asks, waited_ms, longest_ms) VALUES (?, ?, ?, ?, ?, ?)
+_ADD_WAITS = """INSERT INTO waits (events, bucket, queue, outcome, asks, waited_ms, longest_ms) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET asks = asks + excluded.asks, waited_ms = waited_ms + excluded.waited_ms,
     longest_ms = max(longest_ms, excluded.longest_ms)"""
-_ADD_COUNTS = """INSERT INTO victim_counts (bucket, kind, queue, reason, victims) VALUES (?, ?, ?, ?, ?)
+_ADD_COUNTS = """INSERT INTO victim_counts (events, bucket, kind, queue, reason, victims) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET victims = victims + excluded.victims"""
 
 
@@ -71,11 +74,12 @@ class ReadModelRows(Tables):
         self._touched: dict[str, None] = {}
         self._types = 0
         self._growing: dict[str, list[tuple[Any, ...]]] = {table: [] for table in GROWING}
+        self._totals = QueueTotals(state, self.totals, self._texts)
         self._marks = Marks(state, self._growing["marks"], self._texts)
         self._shape_text: dict[int, str] = {}
         self._vector_text: dict[tuple[int, ...], str] = {}
-        self._waits: dict[tuple[int, str, str], list[int]] = {}
-        self._counts: dict[tuple[int, str, str, str], int] = {}
+        self._waits: dict[tuple[Any, ...], list[int]] = {}
+        self._counts: dict[tuple[Any, ...], list[int]] = {}
 
     # --------------------------------------------------------------------------------------- tables
 
@@ -92,16 +96,12 @@ class ReadModelRows(Tables):
         """Write what changed; the caller commits. ``still_open`` as of `Temporal.flush`."""
         for table in self.temporal:
             table.flush(connection, still_open=still_open)
-        if self._waits:
-            connection.executemany(
-                _ADD_WAITS, [(*key, *figures) for key, figures in self._waits.items()]
-            )
-            self._waits.clear()
-        if self._counts:
-            connection.executemany(
-                _ADD_COUNTS, [(*key, count) for key, count in self._counts.items()]
-            )
-            self._counts.clear()
+        for sql, sums in ((_ADD_WAITS, self._waits), (_ADD_COUNTS, self._counts)):
+            for wide in (1, WIDE):
+                # The first of a key is the bucket.
+                of = [(BUCKET * wide, key[0] // wide, *key[1:], *sums[key]) for key in sums]
+                connection.executemany(sql, of)
+            sums.clear()
         for name, rows in self._growing.items():
             if rows:
                 places = ", ".join("?" * GROWING[name])
@@ -116,6 +116,7 @@ class ReadModelRows(Tables):
         for path in self._touched:
             self._leaf(path, seq, time)
         self._touched.clear()
+        self._totals.step(seq, time)
 
     def take(self, event: v.AnyEvent, time: int) -> None:
         """Apply an event of a frame with this time and note its rows."""
@@ -155,6 +156,7 @@ class ReadModelRows(Tables):
         queue = self.state.queues.get(path)
         if queue is None:
             return
+        self._totals.changed(queue)
         write = self._texts
         self.usage.put(
             seq, time, path, write(tuple(queue.usage)), write(tuple(queue.pending)), write(tuple(queue.preempting)),
@@ -188,26 +190,17 @@ class ReadModelRows(Tables):
     def _all_queues(self, seq: int, time: int) -> None:
         """Note every queue that came, changed or went."""
         names = self.state.types.names
-        present = {}
+        present: dict[str, tuple[Any, ...]] = {}
         limits: dict[str, tuple[Any, ...]] = {}
         for queue in (self.state.root, *self.state.queues.values()):
             if queue.path:
                 present[queue.path] = queue_row(queue, names)
                 limits.update((one[0], one) for one in user_limit_rows(queue))
-        for path in [path for path in self.queues.open if path not in present]:
-            self.queues.end(seq, time, path)
-            if path in self.usage.open:
-                self.usage.end(seq, time, path)
-        for path, values in present.items():
-            held = self.queues.open.get(path)
-            if held is None or tuple(held[KEY:]) != values:
-                self.queues.put(seq, time, *values)
-        for key in [key for key in self.user_limits.open if key not in limits]:
-            self.user_limits.end(seq, time, key)
-        for key, values in limits.items():
-            held = self.user_limits.open.get(key)
-            if held is None or tuple(held[KEY:]) != values:
-                self.user_limits.put(seq, time, *values)
+        for path in [path for path in self.usage.open if path not in present]:
+            self.usage.end(seq, time, path)
+        self.queues.become(seq, time, present)
+        self.user_limits.become(seq, time, limits)
+        self._totals.arranged(seq, time)
 
     def _queue_event(self, event: v.QueueCreated | v.QueueRemoved, time: int) -> None:
         apply(self.state, event)
@@ -397,7 +390,7 @@ class ReadModelRows(Tables):
         for number, victim in enumerate(event.victims):
             allocation = self.state.allocations[victim.id]
             key = (event.seq // BUCKET, kind, victim.queue, victim.reason)
-            self._counts[key] = self._counts.get(key, 0) + 1
+            self._counts.setdefault(key, [0])[0] += 1
             self._growing["victims"].append((
                 event.seq, number, time, victim.id, allocation.application, victim.queue, allocation.node,
                 self._amounts(allocation.shape), allocation.priority, victim.reason, victim.message, for_ask, for_queue, kind,

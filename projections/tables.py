@@ -27,6 +27,7 @@ class Tables:
             "queue_usage",
             ("queue", "usage", "pending", "preempting", "pending_asks", "allocations", "applications"),
         )  # fmt: skip
+        self.totals = Temporal("queue_totals", ("queue", "usage", "pending"))
         self.nodes = Temporal("nodes", ("node", "capacity", "labels", "schedulable"))
         self.applications = Temporal(
             "applications", ("application", "queue", "user", "groups", "created"), forked=True
@@ -51,6 +52,6 @@ class Tables:
             "pauses", ("application", "queue", "until", "asks", "threshold", "outcome")
         )
         self.temporal = (
-            self.configurations, self.queues, self.user_limits, self.usage, self.nodes, self.applications, self.asks,
+            self.configurations, self.queues, self.user_limits, self.usage, self.totals, self.nodes, self.applications, self.asks,
             self.attempts, self.allocations, self.reservations, self.timers, self.pauses,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
 OPEN = 2**63 - 1
 """``to_seq`` and ``to_time`` of a row that still holds."""
@@ -110,6 +110,15 @@ class Temporal:
             level = ((row[1] - 1) ^ last).bit_length() - 1
             row.append((last >> level) << level)
         self._closed.append(row)
+
+    def become(self, seq: int, time: int, rows: Mapping[str, tuple[Any, ...]]) -> None:
+        """Let exactly these rows hold from here on, by key; one that holds with the same values goes on."""
+        for key in [key for key in self.open if key not in rows]:
+            self.end(seq, time, key)
+        for key, values in rows.items():
+            held = self.open.get(key)
+            if held is None or tuple(held[KEY:]) != values:
+                self.put(seq, time, *values)
 
     def flush(self, connection: sqlite3.Connection, *, still_open: bool = True) -> None:
         """Write what changed since the last flush; the caller commits.

@@ -216,9 +216,11 @@ SELECT allocation, id FROM allocations WHERE allocation = :key AND from_seq <= :
 -- name: node_rows(ids)
 SELECT node, capacity, labels, schedulable FROM nodes WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY node;
 
--- name: application_rows(ids)
-SELECT application, queue, user, created FROM applications
-WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY application;
+-- name: application_rows(ids, seq)
+SELECT a.application, a.queue, a.user, a.created,
+    (SELECT p.until FROM pauses AS p WHERE p.application = a.application AND p.from_seq <= :seq AND p.to_seq > :seq)
+FROM applications AS a
+WHERE a.id IN (SELECT value FROM json_each(:ids)) ORDER BY a.application;
 
 -- name: ask_rows(ids, seq)
 SELECT a.ask, a.queue, a.application, a.resources, a.priority, a.created, a.required_node,
@@ -240,9 +242,6 @@ SELECT from_seq, ask, node FROM reservations WHERE fork = :fork AND from_seq <= 
 -- name: timers_in(fork, seq)
 SELECT due, timer, kind, subject, cause FROM timers WHERE fork = :fork AND from_seq <= :seq AND to_seq > :seq;
 
--- name: pause_of(application, seq)$
-SELECT until FROM pauses WHERE application = :application AND from_seq <= :seq AND to_seq > :seq;
-
 -- How much of each amount began and ended between the last mark of an application and a moment, and that mark.
 -- name: application_marks(names, seq)
 SELECT n.value, m.usage, m.asks, m.allocations, coalesce(m.seq, 0)
@@ -257,29 +256,28 @@ FROM json_each(:names) AS n LEFT JOIN marks AS m ON m.kind = 'node' AND m.name =
 );
 
 -- name: application_changes(marks, seq)
-SELECT m.value ->> 0, a.resources, count(*)
-FROM json_each(:marks) AS m CROSS JOIN allocations AS a
-ON a.application = m.value ->> 0 AND a.from_seq > m.value ->> 1 AND a.from_seq <= :seq
+WITH m (name, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(:marks))
+SELECT m.name, a.resources, count(*) FROM m CROSS JOIN allocations AS a
+ON a.application = m.name AND a.from_seq > m.since AND a.from_seq <= :seq
 GROUP BY 1, 2
 UNION ALL
-SELECT m.value ->> 0, a.resources, -count(*)
-FROM json_each(:marks) AS m CROSS JOIN allocations AS a
-ON a.application = m.value ->> 0 AND a.to_seq > m.value ->> 1 AND a.to_seq <= :seq
+SELECT m.name, a.resources, -count(*) FROM m CROSS JOIN allocations AS a
+ON a.application = m.name AND a.to_seq > m.since AND a.to_seq <= :seq
 GROUP BY 1, 2;
 
 -- name: application_asks(marks, seq)
-SELECT m.value ->> 0,
-    (SELECT count(*) FROM asks AS a WHERE a.application = m.value ->> 0 AND a.from_seq > m.value ->> 1 AND a.from_seq <= :seq)
-    - (SELECT count(*) FROM asks AS a WHERE a.application = m.value ->> 0 AND a.to_seq > m.value ->> 1 AND a.to_seq <= :seq)
-FROM json_each(:marks) AS m;
+WITH m (name, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(:marks))
+SELECT m.name,
+    (SELECT count(*) FROM asks AS a WHERE a.application = m.name AND a.from_seq > m.since AND a.from_seq <= :seq)
+    - (SELECT count(*) FROM asks AS a WHERE a.application = m.name AND a.to_seq > m.since AND a.to_seq <= :seq)
+FROM m;
 
 -- name: node_changes(marks, seq)
-SELECT m.value ->> 0, a.resources, count(*)
-FROM json_each(:marks) AS m CROSS JOIN allocations AS a
-ON a.node = m.value ->> 0 AND a.from_seq > m.value ->> 1 AND a.from_seq <= :seq
+WITH m (name, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(:marks))
+SELECT m.name, a.resources, count(*) FROM m CROSS JOIN allocations AS a
+ON a.node = m.name AND a.from_seq > m.since AND a.from_seq <= :seq
 GROUP BY 1, 2
 UNION ALL
-SELECT m.value ->> 0, a.resources, -count(*)
-FROM json_each(:marks) AS m CROSS JOIN allocations AS a
-ON a.node = m.value ->> 0 AND a.to_seq > m.value ->> 1 AND a.to_seq <= :seq
+SELECT m.name, a.resources, -count(*) FROM m CROSS JOIN allocations AS a
+ON a.node = m.name AND a.to_seq > m.since AND a.to_seq <= :seq
 GROUP BY 1, 2;

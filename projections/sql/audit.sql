@@ -45,7 +45,7 @@ SELECT p.time, p.ask, p.queue, p.node, p.algorithm, p.waited_ms, (SELECT count(*
 FROM preemptions p WHERE p.queue = :queue AND p.seq >= :from_seq AND p.seq < :to_seq
 ORDER BY p.seq LIMIT :limit;
 
--- name: preemptions_by_reason(queue, from_seq, to_seq, limit, bucket)
+-- name: preemptions_by_reason(queue, from_seq, to_seq, limit, bucket, wide)
 -- How many allocations were evicted, by kind and rule.
 -- kind: guarantee, required-node, classic, fair or quota
 -- queue: whose allocations
@@ -54,7 +54,15 @@ ORDER BY p.seq LIMIT :limit;
 SELECT kind, queue, reason, sum(victims) AS victims
 FROM (
     SELECT kind, queue, reason, victims FROM victim_counts
-    WHERE bucket > :from_seq / :bucket AND bucket < (:to_seq - 1) / :bucket
+    WHERE events = :bucket * :wide AND bucket > :from_seq / :bucket / :wide AND bucket < (:to_seq - 1) / :bucket / :wide
+    UNION ALL
+    SELECT kind, queue, reason, victims FROM victim_counts
+    WHERE events = :bucket AND bucket > :from_seq / :bucket
+        AND bucket < min((:to_seq - 1) / :bucket, (:from_seq / :bucket / :wide + 1) * :wide)
+    UNION ALL
+    SELECT kind, queue, reason, victims FROM victim_counts
+    WHERE events = :bucket AND bucket < (:to_seq - 1) / :bucket
+        AND bucket >= max((:from_seq / :bucket / :wide + 1) * :wide, (:to_seq - 1) / :bucket / :wide * :wide)
     UNION ALL
     SELECT kind, queue, reason, 1 FROM victims
     WHERE seq >= :from_seq AND seq < min(:to_seq, (:from_seq / :bucket + 1) * :bucket)
@@ -100,7 +108,7 @@ WHERE queue = :queue AND from_seq < :to_seq AND to_seq > :from_seq AND to_time >
 ), 0)
 ORDER BY from_seq LIMIT :limit;
 
--- name: waiting_times(queue, from_seq, to_seq, limit, bucket, earliest)
+-- name: waiting_times(queue, from_seq, to_seq, limit, bucket, wide, earliest)
 -- How long asks that stopped waiting in this time had waited, by queue and outcome.
 -- queue: their queue
 -- outcome: bound or withdrawn
@@ -110,7 +118,15 @@ ORDER BY from_seq LIMIT :limit;
 SELECT queue, outcome, sum(asks) AS asks, sum(waited_ms) / sum(asks) AS mean_ms, max(longest_ms) AS longest_ms
 FROM (
     SELECT queue, outcome, asks, waited_ms, longest_ms FROM waits
-    WHERE bucket > :from_seq / :bucket AND bucket < (:to_seq - 1) / :bucket
+    WHERE events = :bucket * :wide AND bucket > :from_seq / :bucket / :wide AND bucket < (:to_seq - 1) / :bucket / :wide
+    UNION ALL
+    SELECT queue, outcome, asks, waited_ms, longest_ms FROM waits
+    WHERE events = :bucket AND bucket > :from_seq / :bucket
+        AND bucket < min((:to_seq - 1) / :bucket, (:from_seq / :bucket / :wide + 1) * :wide)
+    UNION ALL
+    SELECT queue, outcome, asks, waited_ms, longest_ms FROM waits
+    WHERE events = :bucket AND bucket < (:to_seq - 1) / :bucket
+        AND bucket >= max((:from_seq / :bucket / :wide + 1) * :wide, (:to_seq - 1) / :bucket / :wide * :wide)
     UNION ALL
     SELECT queue, outcome, 1, to_time - max(min(created, from_time), :earliest), to_time - max(min(created, from_time), :earliest) FROM asks
     WHERE to_seq >= :from_seq AND to_seq < min(:to_seq, (:from_seq / :bucket + 1) * :bucket)

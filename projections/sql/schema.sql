@@ -80,6 +80,12 @@ CREATE TABLE queue_usage ( -- each leaf, as long as its amounts stayed the same;
     allocations INTEGER NOT NULL, -- number: allocations that run
     applications INTEGER NOT NULL -- number: applications in it
 );
+CREATE TABLE queue_totals ( -- each queue that has others below it, as long as its amounts stayed the same; as they were at the end of steps
+    id INTEGER PRIMARY KEY, from_seq INTEGER NOT NULL, from_time INTEGER NOT NULL, to_seq INTEGER NOT NULL, to_time INTEGER NOT NULL,
+    queue TEXT NOT NULL, -- id: the queue
+    usage TEXT NOT NULL, -- amounts: what runs below it, what is leaving included
+    pending TEXT NOT NULL -- amounts: what waits below it
+);
 CREATE TABLE nodes ( -- each node
     id INTEGER PRIMARY KEY, from_seq INTEGER NOT NULL, from_time INTEGER NOT NULL, to_seq INTEGER NOT NULL, to_time INTEGER NOT NULL,
     node TEXT NOT NULL, -- id: its name
@@ -218,22 +224,24 @@ CREATE TABLE failures ( -- each preemption that was tried in vain, and whose rea
     reason TEXT NOT NULL, -- text: why it failed
     cut INTEGER NOT NULL -- bool: whether the search was cut off by its budget
 );
-CREATE TABLE waits ( -- each queue and outcome of waits that ended, added up over 4,096 events
-    bucket INTEGER NOT NULL, -- number: seq / 4096
+CREATE TABLE waits ( -- each queue and outcome of waits that ended, added up over 4,096 events, and again over 131,072
+    events INTEGER NOT NULL, -- number: over how many events
+    bucket INTEGER NOT NULL, -- number: seq / events
     queue TEXT NOT NULL, -- id: the leaf
     outcome TEXT NOT NULL, -- enum: how the waits ended. One of: bound, withdrawn
     asks INTEGER NOT NULL, -- number: how many ended
     waited_ms INTEGER NOT NULL, -- duration: all of them together
     longest_ms INTEGER NOT NULL, -- duration: the longest
-    PRIMARY KEY (bucket, queue, outcome)
+    PRIMARY KEY (events, bucket, queue, outcome)
 ) WITHOUT ROWID;
-CREATE TABLE victim_counts ( -- each queue and rule of victims, counted over 4,096 events
-    bucket INTEGER NOT NULL, -- number: seq / 4096
+CREATE TABLE victim_counts ( -- each queue and rule of victims, counted over 4,096 events, and again over 131,072
+    events INTEGER NOT NULL, -- number: over how many events
+    bucket INTEGER NOT NULL, -- number: seq / events
     kind TEXT NOT NULL, -- enum: the algorithm, or quota enforcement. One of: guarantee, required-node, classic, fair, quota
     queue TEXT NOT NULL, -- id: whose allocations
     reason TEXT NOT NULL, -- text: the rule that made them eligible
     victims INTEGER NOT NULL, -- number: how many
-    PRIMARY KEY (bucket, kind, queue, reason)
+    PRIMARY KEY (events, bucket, kind, queue, reason)
 ) WITHOUT ROWID;
 CREATE TABLE marks ( -- each application or node when it had changed a few times: what it uses at a moment is counted up from there
     kind TEXT NOT NULL, -- enum: what it is. One of: application, node
@@ -252,6 +260,7 @@ CREATE INDEX queue_by_name ON queues (queue, from_seq);
 CREATE INDEX user_limit_by_queue ON user_limits (queue, from_seq);
 CREATE INDEX usage_by_queue ON queue_usage (queue, from_seq);
 CREATE INDEX usage_by_seq ON queue_usage (from_seq);
+CREATE INDEX total_by_queue ON queue_totals (queue, from_seq);
 CREATE INDEX node_by_name ON nodes (node, from_seq);
 CREATE INDEX application_by_id ON applications (application, from_seq);
 CREATE INDEX application_by_start ON applications (fork, from_seq);

@@ -71,20 +71,7 @@ FROM queue_usage AS u JOIN resource_types AS r
 WHERE u.to_time > u.from_time AND (
     r.resource IN (SELECT key FROM json_each(u.usage)) OR r.resource IN (SELECT key FROM json_each(u.pending))
 );
-CREATE VIEW v_queue_lineage AS -- each queue with a queue above it or itself, as long as it lay there: what leaves have adds up along it
--- leaf TEXT id: a leaf
--- queue TEXT id: the leaf itself, or a queue above it
--- from_ms INTEGER time: since when
--- to_ms INTEGER time: until when; 9223372036854775807: it still does
-WITH RECURSIVE above (leaf, queue, from_ms, to_ms) AS (
-    SELECT queue, queue, min(from_time), max(to_time) FROM queues WHERE leaf = 1 AND to_time > from_time GROUP BY queue
-    UNION
-    SELECT a.leaf, q.parent, max(a.from_ms, q.from_time), min(a.to_ms, q.to_time)
-    FROM above AS a JOIN queues AS q ON q.queue = a.queue AND q.from_time < a.to_ms AND q.to_time > a.from_ms AND q.to_time > q.from_time
-    WHERE q.parent <> ''
-)
-SELECT leaf, queue, from_ms, to_ms FROM above;
-CREATE VIEW v_queue_totals AS -- what a queue and all below it used of a resource and what waited, as long as it stayed the same
+CREATE VIEW v_queue_totals AS -- what a queue and all below it used of a resource and what waited, as long as its amounts stayed the same
 -- queue TEXT id: the queue
 -- resource TEXT id: the resource
 -- usage INTEGER amount: what ran there and below
@@ -93,28 +80,20 @@ CREATE VIEW v_queue_totals AS -- what a queue and all below it used of a resourc
 -- to_time TEXT timestamp: until when it held. NULL: it still holds
 -- from_ms INTEGER time: since when it held
 -- to_ms INTEGER time: until when it held. NULL: it still holds
-WITH parts AS (
-    SELECT l.queue, r.key AS resource, r.value AS usage, 0 AS pending, max(u.from_time, l.from_ms) AS from_ms, min(u.to_time, l.to_ms) AS to_ms
-    FROM v_queue_lineage AS l JOIN queue_usage AS u ON u.queue = l.leaf AND u.from_time < l.to_ms AND u.to_time > l.from_ms
-        AND u.to_time > u.from_time, json_each(u.usage) AS r
+SELECT u.queue, r.resource,
+    coalesce((SELECT value FROM json_each(u.usage) WHERE key = r.resource), 0) AS usage,
+    coalesce((SELECT value FROM json_each(u.pending) WHERE key = r.resource), 0) AS pending,
+    strftime('%Y-%m-%dT%H:%M:%fZ', u.from_time / 1000.0, 'unixepoch') AS from_time,
+    strftime('%Y-%m-%dT%H:%M:%fZ', nullif(u.to_time, 9223372036854775807) / 1000.0, 'unixepoch') AS to_time,
+    u.from_time AS from_ms, nullif(u.to_time, 9223372036854775807) AS to_ms
+FROM (
+    SELECT queue, usage, pending, from_time, to_time FROM queue_usage
     UNION ALL
-    SELECT l.queue, r.key, 0, r.value, max(u.from_time, l.from_ms), min(u.to_time, l.to_ms)
-    FROM v_queue_lineage AS l JOIN queue_usage AS u ON u.queue = l.leaf AND u.from_time < l.to_ms AND u.to_time > l.from_ms
-        AND u.to_time > u.from_time, json_each(u.pending) AS r
-), changes AS (
-    SELECT queue, resource, at, sum(usage) AS usage, sum(pending) AS pending
-    FROM (
-        SELECT queue, resource, from_ms AS at, usage, pending FROM parts
-        UNION ALL
-        SELECT queue, resource, to_ms, -usage, -pending FROM parts WHERE to_ms < 9223372036854775807
-    )
-    GROUP BY queue, resource, at HAVING sum(usage) <> 0 OR sum(pending) <> 0
-), sums AS (
-    SELECT queue, resource, at AS from_ms, lead(at) OVER one AS to_ms, sum(usage) OVER one AS usage, sum(pending) OVER one AS pending
-    FROM changes WINDOW one AS (PARTITION BY queue, resource ORDER BY at)
-)
-SELECT queue, resource, usage, pending, strftime('%Y-%m-%dT%H:%M:%fZ', from_ms / 1000.0, 'unixepoch') AS from_time, strftime('%Y-%m-%dT%H:%M:%fZ', to_ms / 1000.0, 'unixepoch') AS to_time, from_ms, to_ms
-FROM sums WHERE usage <> 0 OR pending <> 0;
+    SELECT queue, usage, pending, from_time, to_time FROM queue_totals
+) AS u JOIN resource_types AS r
+WHERE u.to_time > u.from_time AND (
+    r.resource IN (SELECT key FROM json_each(u.usage)) OR r.resource IN (SELECT key FROM json_each(u.pending))
+);
 CREATE VIEW v_user_limits AS -- each limit on users or groups in a queue
 -- like user_limits: queue, kind, name, max_applications
 -- resource TEXT id: the resource. NULL: only applications are limited

@@ -332,9 +332,10 @@ class TabledMoment:
             ApplicationRow(
                 application=name, queue=queue, user=user, created=created, usage=self._ordered(used[name]),
                 asks=numbers[name, "asks"], allocations=numbers[name],
-                paused_until=_queries.pause_of(connection, application=name, seq=self.seq),
+                paused_until=until,
             )
-            for name, queue, user, created in _queries.application_rows(connection, ids=ids)
+            for name, queue, user, created, until
+            in _queries.application_rows(connection, ids=ids, seq=self.seq)
         ]  # fmt: skip
 
     def _used(self, kind: str, names: Sequence[str]) -> tuple[dict[str, ByResource], Any]:

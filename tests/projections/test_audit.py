@@ -118,7 +118,7 @@ def test_every_question_runs_and_documents_its_columns(path, name):
             "of": "test-1",
             "limit": 10,
         }
-        everything |= {"bucket": rows.BUCKET, "earliest": rows.EARLIEST}
+        everything |= {"bucket": rows.BUCKET, "wide": rows.WIDE, "earliest": rows.EARLIEST}
         cursor = connection.execute(audit._statements()[variant].sql, everything)
         assert [column[0] for column in cursor.description] == list(question.columns)
         assert cursor.fetchall() or name in {
@@ -186,9 +186,10 @@ SELECT kind, queue, reason, count(*) FROM victims WHERE seq >= ? AND seq < ? GRO
 def test_what_is_added_up_by_buckets_is_what_the_rows_say(
     tmp_path_factory, configuration, history, begin, end
 ):
-    """Waiting times and victims of any window, counted naively and by buckets of a few events."""
+    """Waiting times and victims of any window, counted naively and by small and wide buckets of a few events."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "BUCKET", 4)
+        patch.setattr(rows, "BUCKET", 2)
+        patch.setattr(rows, "WIDE", 3)
         steps = [(time, events) for time, events, _ in taken(configuration, history)]
         path = written(tmp_path_factory.mktemp("counts") / "m.db", steps)
         with closing(audit.connect(path)) as connection:
