@@ -37,13 +37,15 @@ async def report(  # noqa: PLR0913 - the options of a command
     first: Annotated[Time, Parameter(name="--from")] = None,
     last: Annotated[Time, Parameter(name="--to")] = None,
     rules: int | None = None,
+    free: Annotated[bool, Parameter(negative=())] = False,
     snapshots: SnapshotFolder = None,
     json: Json = False,
     as_csv: Annotated[bool, Parameter(name="--csv", negative=())] = False,
 ) -> int:
     """Hold every decision of the cluster's scheduler against what evsched would have done at that point.
 
-    Exits 1 when any of them differs.
+    With --free evsched goes on from its own decisions instead: the same nodes, asks and ends, decided
+    by it from the first step on, and what became of each ask in the end. Exits 1 when any of them differs.
 
     **Examples**
 
@@ -51,31 +53,41 @@ async def report(  # noqa: PLR0913 - the options of a command
 
     `evsched shadow report --from -24h --csv > shadow.csv`
 
+    `evsched shadow report --free`
+
     Args:
         where: Which log, in which a cluster was recorded.
         first: Moment from which decisions are compared; the beginning by default.
         last: Moment up to which they are.
         rules: Version of the rules by which evsched decides; those in force by default.
+        free: How the cluster would have gone on under evsched, in place of decision by decision.
         snapshots: Folder of snapshots.
         json: One document.
         as_csv: Comma-separated, one line a decision.
     """
+    from evsched.cli import shadow_courses as courses  # noqa: PLC0415
+    from replays.checking.free import FreeAnswer, FreeQuestion, shadow_free  # noqa: PLC0415
     from replays.checking.shadow import ShadowQuestion, shadow  # noqa: PLC0415
 
     if json and as_csv:
         raise CommandError("--json and --csv: found both, expected one of them")
     if rules is not None and rules not in RULES:
         raise CommandError(f"--rules {rules}: not known, expected {FIRST} to {NEWEST}")
-    question = ShadowQuestion(
-        start=moment_of("start" if first is None else first),
-        end=END if last is None else moment_of(last),
-        rules=rules,
-    )
+    begin = moment_of("start" if first is None else first)
+    end = END if last is None else moment_of(last)
     async with history_of(where, snapshots) as history:
         with meter("comparing decisions", await end_of(history.log)) as advance:
-            answer = await shadow(history, question, lambda step: advance(step.head.position))
+            answer: ShadowAnswer | FreeAnswer
+            if free:
+                asked = FreeQuestion(start=begin, end=end, rules=rules)
+                answer = await shadow_free(history, asked, lambda step: advance(step.head.position))
+            else:
+                question = ShadowQuestion(start=begin, end=end, rules=rules)
+                answer = await shadow(history, question, lambda step: advance(step.head.position))
     if json:
         emit(answer)
+    elif isinstance(answer, FreeAnswer):
+        (courses.write if as_csv else courses.show)(answer)
     elif as_csv:
         _write(answer)
     else:

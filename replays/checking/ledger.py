@@ -86,6 +86,8 @@ class Ledger:
         self.queues: dict[str, QueueFigures] = {}
         self.bindings: dict[str, Decided] = {}
         self.evictions: dict[str, Decided] = {}
+        self._preemptors: set[str] = set()
+        """Asks for which the cluster evicts, one eviction after the other."""
 
     def _figures(self, queue: str) -> QueueFigures:
         return self.queues.setdefault(queue, QueueFigures())
@@ -109,13 +111,10 @@ class Ledger:
         """Count the decisions among events that were applied just now."""
         state = self._state
         for event in events:
-            if type(event) is v.AllocationBound:
-                allocation = state.allocations.get(event.ask)
-                if allocation is not None:
-                    self._figures(allocation.queue).bound += 1
-                podsets = {one.name: one.flavors or {} for one in event.podsets}
-                chosen = podsets or ({"": event.flavors} if event.flavors else {})
-                self.bindings[event.ask] = Decided(time=state.time, node=event.node, flavors=chosen)
+            if isinstance(event, v.AllocationBound | v.BindingObserved):
+                self._binding(event)
+            elif type(event) is v.EvictionObserved:
+                self._observed(event)
             elif type(event) is v.PreemptionDecided:
                 ask = state.asks.get(event.ask) or state.allocations.get(event.ask)
                 if ask is not None:
@@ -123,6 +122,35 @@ class Ledger:
                 self._victims(event.victims, Decided(time=state.time, ask=event.ask))
             elif type(event) is v.QuotaPreemptionDecided:
                 self._victims(event.victims, Decided(time=state.time, queue=event.queue))
+
+    def _binding(self, event: v.AllocationBound | v.BindingObserved) -> None:
+        """Count a binding, unless it is one that the cluster confirms."""
+        allocation = self._state.allocations.get(event.ask)
+        known = self.bindings.get(event.ask)
+        if (
+            isinstance(event, v.BindingObserved)
+            and allocation is not None
+            and known is not None
+            and known.time == allocation.bound
+        ):
+            return
+        if allocation is not None:
+            self._figures(allocation.queue).bound += 1
+        podsets = {one.name: one.flavors or {} for one in event.podsets}
+        chosen = podsets or ({"": event.flavors} if event.flavors else {})
+        self.bindings[event.ask] = Decided(time=self._state.time, node=event.node, flavors=chosen)
+
+    def _observed(self, event: v.EvictionObserved) -> None:
+        """Count an eviction by the cluster, unless it is one that was counted already."""
+        allocation = self._state.allocations.get(event.allocation)
+        if allocation is None or event.allocation in self.evictions:
+            return
+        self._figures(allocation.queue).victims += 1
+        ask = self._state.asks.get(event.preemptor)
+        if ask is not None and ask.id not in self._preemptors:
+            self._preemptors.add(ask.id)
+            self._figures(ask.queue).preemptions += 1
+        self.evictions[event.allocation] = Decided(time=self._state.time, ask=event.preemptor)
 
     def _victims(self, victims: tuple[v.Victim, ...], eviction: Decided) -> None:
         for victim in victims:

@@ -61,6 +61,8 @@ class EvictionTimes:
         for event in step.events:
             if isinstance(event, v.PreemptionDecided | v.QuotaPreemptionDecided):
                 self._told.update((victim.id, step.time) for victim in event.victims)
+            elif type(event) is v.EvictionObserved:
+                self._told.setdefault(event.allocation, step.time)
             elif type(event) is v.AllocationReleased and event.allocation in self._told:
                 self._took.append(step.time - self._told.pop(event.allocation))
 

@@ -91,7 +91,11 @@ class WhatIfAnswer(Struct, frozen=True, kw_only=True):
 
 
 class WhatIf:
-    """Runs the two worlds. Give both engines the same state: that before the first step."""
+    """Runs the two worlds. Give both engines the same state: that before the first step.
+
+    Attributes:
+        ledgers: What came of the recorded world, and of the supposed one.
+    """
 
     def __init__(
         self,
@@ -100,8 +104,13 @@ class WhatIf:
         candidate: TriedConfiguration | None,
         eviction_ms: int,
         rules: int | None = None,
+        *,
+        decides: bool = False,
     ) -> None:
         """Prepare to try a configuration from the first step on, and ``rules``; None: as recorded.
+
+        With ``decides`` the supposed world decides in every step and hears nothing of what the
+        cluster's own scheduler bound and evicted, so the worlds part at once.
 
         Raises:
             WrittenByNewer: This release does not know these rules.
@@ -113,8 +122,9 @@ class WhatIf:
         self._supposed = supposed
         self._candidate = candidate
         self._eviction_ms = eviction_ms
-        self._ledgers = Ledger(recorded.state), Ledger(supposed.state)
-        self._agree = True
+        self.ledgers = Ledger(recorded.state), Ledger(supposed.state)
+        self._decides = decides
+        self._agree = not decides
         self._first: int | None = None
         self._owed: list[tuple[int, int, v.AllocationReleased]] = []
         self._number = 0
@@ -155,7 +165,7 @@ class WhatIf:
                 for proposal in proposals
                 if (found := self._translate(proposal, step.time)) is not None
             ]
-        recorded_ledger, supposed_ledger = self._ledgers
+        recorded_ledger, supposed_ledger = self.ledgers
         recorded_ledger.pass_time(step.time)
         supposed_ledger.pass_time(step.time)
         events = self._supposed_step(step, proposals)
@@ -177,7 +187,7 @@ class WhatIf:
             supposed.suppose(self._recorded.state.rules_version)
         events = note(supposed, step)
         if events is None:
-            events = supposed.step(step.time, proposals, decide=step.decided)
+            events = supposed.step(step.time, proposals, decide=step.decided or self._decides)
         if adopts and self._rules is not None:
             supposed.suppose(self._rules)
         return events
@@ -234,7 +244,7 @@ class WhatIf:
 
     def _catch_up(self, until: int) -> None:
         """Let the supposed world do what is due before ``until``: its own timers, and the ends that are owed to it."""
-        engine, ledger = self._supposed, self._ledgers[1]
+        engine, ledger = self._supposed, self.ledgers[1]
         while True:
             due = engine.next_due()
             owed = self._owed[0][0] if self._owed else None
@@ -259,6 +269,8 @@ class WhatIf:
         proposed = proposal.input
         if isinstance(proposed, v.AllocationReleased):
             return self._release(proposal, proposed, time)
+        if self._decides and isinstance(proposed, v.BindingObserved | v.EvictionObserved):
+            return None
         state = self._supposed.state
         if isinstance(proposed, v.AskWithdrawn) and proposed.ask in state.allocations:
             return v.Proposal(
@@ -296,7 +308,7 @@ class WhatIf:
     # --------------------------------------------------------------------------------------- report
 
     def _report(self) -> WhatIfAnswer:
-        recorded, supposed = self._ledgers
+        recorded, supposed = self.ledgers
         spec = self._supposed.state.configuration
         stretch = None if self._candidate is None else self._candidate.stretch
         return WhatIfAnswer(

@@ -18,6 +18,7 @@ import msgspec
 
 from events.schemas import DIALECT, tidied
 from events.vocabulary import AnyEvent
+from replays.checking.free import FreeAnswer, FreeQuestion, shadow_free
 from replays.checking.shadow import ShadowAnswer, ShadowQuestion, shadow
 from replays.checking.verify import VerifyAnswer, VerifyQuestion, verify_log
 from replays.checking.whatif import WhatIfQuestion, what_if
@@ -61,6 +62,7 @@ QUESTIONS = {
     "verify": Kind(VerifyQuestion, VerifyAnswer, verify_log),
     "audit": Kind(AuditQuestion, AuditAnswer, audit),
     "shadow": Kind(ShadowQuestion, ShadowAnswer, shadow),
+    "shadow-free": Kind(FreeQuestion, FreeAnswer, shadow_free),
     "status": Kind(StatusQuestion, StatusAnswer, status),
     "timeline": Kind(TimelineQuestion, TimelineAnswer, timeline),
 }

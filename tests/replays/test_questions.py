@@ -29,6 +29,7 @@ ASKED = {
     "bisect": {"expression": "allocations > 3"},
     "verify": {},
     "shadow": {"rules": 2},
+    "shadow-free": {"rules": 2},
     "status": {"inbox_end": 99},
 }
 
