@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -67,8 +68,8 @@ SUMS = frozenset({
 """Questions that add up all that lies in a window: they cost what it holds."""
 
 
-def eventful(events: int, running: int = RUNNING) -> Iterator[AnyEvent]:
-    """Yield the events of a log in which so many tasks run at a time, its fence not included."""
+def eventful(events: int, running: int = RUNNING, waiting: int = 0) -> Iterator[AnyEvent]:
+    """Yield the events of a log in which so many tasks run and so many wait at a time, its fence not included."""
     seq = 1
     queues: dict[str, str] = {}
     for proposed in cluster(NODES):
@@ -80,18 +81,16 @@ def eventful(events: int, running: int = RUNNING) -> Iterator[AnyEvent]:
             yield ApplicationPlaced(
                 seq=seq, cause=seq - 1, application=proposed.application, queue=proposed.queue
             )
+    asked: deque[int] = deque()
     number = oldest = 0
     while seq < events:
-        name, application, node = (
-            f"task-{number}",
-            f"app-{number % APPLICATIONS}",
-            f"node-{number % NODES:05}",
-        )
-        asked = seq = seq + 1
-        resources = {"vcore": 1000 + 500 * (number % 4), "memory": 2**30}
-        yield AskSubmitted(
-            seq=seq, ask=name, application=application, resources=resources, priority=number % 3
-        )
+        seq += 1
+        yield _task(seq, number + len(asked))
+        asked.append(seq)
+        if len(asked) <= waiting:
+            continue
+        name, node = f"task-{number}", f"node-{number % NODES:05}"
+        cause = asked.popleft()
         if number - oldest >= running:
             reason = "completed"
             if number % ONE_IN == 0:
@@ -103,7 +102,7 @@ def eventful(events: int, running: int = RUNNING) -> Iterator[AnyEvent]:
                 )
                 yield PreemptionDecided(
                     seq=seq,
-                    cause=asked,
+                    cause=cause,
                     ask=name,
                     node=node,
                     victims=(victim,),
@@ -114,11 +113,21 @@ def eventful(events: int, running: int = RUNNING) -> Iterator[AnyEvent]:
             yield AllocationReleased(seq=seq, allocation=f"task-{oldest}", reason=reason)
             oldest += 1
         seq += 1
-        yield AllocationBound(seq=seq, cause=asked, ask=name, node=node)
+        yield AllocationBound(seq=seq, cause=cause, ask=name, node=node)
         number += 1
 
 
-def records(events: int, running: int = RUNNING) -> Iterator[Record]:
+def _task(seq: int, number: int) -> AskSubmitted:
+    return AskSubmitted(
+        seq=seq,
+        ask=f"task-{number}",
+        application=f"app-{number % APPLICATIONS}",
+        resources={"vcore": 1000 + 500 * (number % 4), "memory": 2**30},
+        priority=number % 3,
+    )
+
+
+def records(events: int, running: int = RUNNING, waiting: int = 0) -> Iterator[Record]:
     """Yield the log as it is written."""
     sealer = Sealer("benchmark-log")
     yield from sealer.seal(
@@ -126,7 +135,7 @@ def records(events: int, running: int = RUNNING) -> Iterator[Record]:
     )
     batch: list[AnyEvent] = []
     time = START
-    for event in eventful(events, running):
+    for event in eventful(events, running, waiting):
         batch.append(event)
         if len(batch) == FRAME:
             time += FRAME_MS

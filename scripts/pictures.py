@@ -54,7 +54,7 @@ def main() -> None:
         for name, query in PICTURES.items():
             page.goto(address + query)
             page.wait_for_selector("main section:not(.old) h2, main section:not(.old) canvas")
-            page.wait_for_load_state("networkidle")
+            page.wait_for_selector("main[aria-busy=false]:not(:has(.old))")
             page.screenshot(path=FOLDER / f"{name}.png")
         browser.close()
         server.send_signal(signal.SIGINT)

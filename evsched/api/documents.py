@@ -20,14 +20,14 @@ from evsched.api.calls import Answered, Operation
 from evsched.api.event_routes import CLOUD_EVENTS, NDJSON, SSE
 from evsched.api.problems import MEDIA_TYPE, PROBLEM_TYPES, ProblemDocument
 from evsched.api.state_routes import VIEW_NAMES
-from evsched.api.told import CloudEvent, ToldEvent
+from evsched.api.told import CloudEvent, ServerSentEvent, ToldEvent
 
 FOLDER = Path(__file__).resolve().parent
 VERSION = "1"
 """Of the API; what is there keeps its meaning as long as it stays."""
 
 _TEMPLATE = "#/components/schemas/{name}"
-_KINDS = {SSE: str, NDJSON: ToldEvent, CLOUD_EVENTS: list[CloudEvent]}
+_KINDS = {SSE: ServerSentEvent, NDJSON: ToldEvent, CLOUD_EVENTS: list[CloudEvent]}
 """What the documents of media types other than JSON hold."""
 
 _ALWAYS = (

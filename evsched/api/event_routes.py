@@ -43,6 +43,9 @@ NEARLY_S = 2.0
 """How long a reader waits for a seq that another server may have read before this one."""
 
 ALIVE = b": alive\n\n"
+RETRY = b"retry: 1000\n\n"
+"""How long a reader of server-sent events is to wait before it comes back, milliseconds."""
+
 KINDS = frozenset(kind.__name__ for kind in AnyEvent.__args__)
 
 
@@ -185,7 +188,7 @@ async def _stream(
     until = call.query.until
     if sse:
         # Sent at once, so that a reader knows that it is connected.
-        yield f": log {served.past.tail.head.log_id}\nretry: 1000\n\n".encode()
+        yield f": log {served.past.tail.head.log_id}\n".encode() + RETRY
     narrow = wanted.narrow or not served.identities.open
     async for steps in steps_behind(served, after, narrow=narrow, follow=follow):
         lines = await lines_of(served, call, steps, wanted, after)

@@ -24,6 +24,7 @@ from evsched.api.tail import Tail
 from evsched.api.told import ToldStep
 from projections import asof, audit
 from replays.history.about import About, about
+from replays.history.loads import NO_NODES, Loads, NodeLoads
 from replays.history.moments import Moment
 
 T = TypeVar("T")
@@ -71,6 +72,7 @@ class Past:
         self._history: PinnedHistory | None = None
         self._log: EventLog | None = None
         self._following: asyncio.Task[None] | None = None
+        self._loads = Loads()
 
     async def open(self) -> None:
         """Begin to follow the log."""
@@ -168,6 +170,15 @@ class Past:
             with closing(audit.connect(self.keeper.path)) as connection:
                 document = asof.document_at(connection, state.seq)
         return StoredConfiguration(state.seq, state.time, state.configuration, document)
+
+    async def loads(self, seq: int, resource: str | None, most: int) -> NodeLoads:
+        """Return how full the nodes were after an event; before the log's first one there are none."""
+        path = self.keeper.path
+        if path is None or self.keeper.model is None:
+            return NO_NODES
+        self.keeper.write_down(seq)
+        with closing(audit.connect(path)) as connection:
+            return self._loads.at(connection, seq, resource, most)
 
     async def steps_behind(self, seq: int, *, narrow: bool) -> list[ToldStep]:
         """Return the next steps with events behind ``seq``, read from the log.

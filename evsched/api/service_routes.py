@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from evsched.api.calls import Answered, Call, Operation, Reply
+from evsched.api.event_routes import ALIVE, ALIVE_S, RETRY, SSE
 from evsched.api.problems import PLACE, PROBLEM_TYPES, ApiProblem, ProblemDocument, in_path
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from evsched.api.app import Served
+
+PAUSE_S = 0.1
+"""Between two messages about the end of the log."""
 
 _FOLDER = Path(__file__).resolve().parent
 
@@ -60,22 +68,61 @@ async def ready(served: Served, _call: Call) -> Reply:
 
 async def log_facts(served: Served, _call: Call) -> Reply:
     """Say which log this is, and how far it goes."""
+    return Reply(document=_facts(served))
+
+
+def _facts(served: Served) -> LogFacts:
     tail = served.past.tail
     head = tail.head
-    return Reply(
-        document=LogFacts(
-            log_id=head.log_id,
-            partition=served.partition,
-            seq=tail.seq,
-            time=head.time,
-            frame=head.frame,
-            term=head.term,
-            leader=head.leader,
-            ready=tail.ready,
-            fault=tail.fault,
-            release=served.release,
-        )
+    return LogFacts(
+        log_id=head.log_id,
+        partition=served.partition,
+        seq=tail.seq,
+        time=head.time,
+        frame=head.frame,
+        term=head.term,
+        leader=head.leader,
+        ready=tail.ready,
+        fault=tail.fault,
+        release=served.release,
     )
+
+
+class LogStreamQuery(Struct, frozen=True, kw_only=True):
+    """How long the stream is wanted.
+
+    Attributes:
+        until: It ends once the log has reached this seq; where none is given, it goes on.
+    """
+
+    until: Annotated[int, Meta(ge=0)] | None = None
+
+
+async def log_stream(served: Served, call: Call) -> Reply:
+    """Say the same now, and again whenever it has changed."""
+    return Reply(chunks=_changes(served, call.query.until), media_type=SSE)
+
+
+async def _changes(served: Served, until: int | None) -> AsyncIterator[bytes]:
+    """Yield what is known of the log as server-sent events, the id being the seq of its end.
+
+    Whoever comes back hears how it stands now, so nothing is owed to it. A busy log is told of a few
+    times a second, whatever it grows by.
+    """
+    tail, told = served.past.tail, None
+    yield RETRY
+    while not tail.stopped:
+        facts = _facts(served)
+        if facts == told:
+            await tail.changed(ALIVE_S)
+            if _facts(served) == told:
+                yield ALIVE
+            continue
+        told = facts
+        yield b"id: %d\nevent: log\ndata: %s\n\n" % (facts.seq, msgspec.json.encode(facts))
+        if until is not None and facts.seq >= until:
+            return
+        await asyncio.sleep(PAUSE_S)
 
 
 async def problem_type(_served: Served, call: Call) -> Reply:
@@ -148,6 +195,16 @@ OPERATIONS = (
         handler=log_facts,
         summary="Which log this is, and how far it goes",
         answers=(Answered(200, "The log", LogFacts),),
+    ),
+    Operation(
+        name="logStream",
+        right="any",
+        method="GET",
+        path="/v1/log/stream",
+        handler=log_stream,
+        summary="The same as a stream that goes on: now, and whenever it has changed",
+        query=LogStreamQuery,
+        answers=(Answered(200, "The log as server-sent events `log`", LogFacts, (SSE,)),),
     ),
     Operation(
         name="problem",

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from evsched.api.calls import Answered, Call, Operation, Reply
 from evsched.api.pages import LARGEST_PAGE, PAGE, StateRows
 from evsched.api.problems import ApiProblem, in_path
+from replays.history.loads import NodeLoads
 from replays.history.moments import MomentInvalid, parse_moment
 from replays.history.tabled import Narrowed
 from replays.history.views import View
@@ -51,6 +52,18 @@ class StateQuery(Struct, frozen=True, kw_only=True):
     node: str | None = None
     after: str | None = None
     limit: Limit = PAGE
+
+
+class LoadsQuery(Struct, frozen=True, kw_only=True):
+    """Which figures of the nodes are wanted.
+
+    Attributes:
+        resource: Of this one; where none is given, or no node has it, of the first that nodes have.
+        limit: Most nodes.
+    """
+
+    resource: str | None = None
+    limit: Limit = LARGEST_PAGE
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -120,6 +133,17 @@ async def state_row(served: Served, call: Call) -> Reply:
     return _stood(found, place)
 
 
+async def node_loads(served: Served, call: Call) -> Reply:
+    """Answer with how full the nodes are, in columns."""
+    place = await standing(served, call)
+    if place.elsewhere is not None:
+        return place.elsewhere
+    query: LoadsQuery = call.query
+    seq = served.past.tail.seq if place.seq is None else place.seq
+    found = await served.past.ask(served.past.loads(seq, query.resource, query.limit))
+    return Reply(document=found, lasting=place.seq is not None)
+
+
 def _view(name: str) -> View:
     if name not in VIEW_NAMES:
         raise ApiProblem(
@@ -147,6 +171,20 @@ def _next_page(name: str, found: StateRows, query: StateQuery) -> str:
 Views = Literal["queues", "nodes", "applications", "asks", "allocations", "timers", "config"]
 
 OPERATIONS = (
+    Operation(
+        name="nodeLoads",
+        right="view",
+        method="GET",
+        path="/v1/at/{moment}/loads",
+        handler=node_loads,
+        summary="How full the nodes were at a moment, in columns: what a grid of them is drawn from",
+        query=LoadsQuery,
+        answers=(
+            Answered(200, "A value for each node, ascending by name", NodeLoads),
+            Answered(307, "The same by its seq, where the moment was a time", None, ()),
+        ),
+        problems=("moment-invalid", "moment-ahead"),
+    ),
     Operation(
         name="stateRows",
         right="view",

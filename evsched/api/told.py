@@ -24,6 +24,20 @@ class ToldEvent(Struct, frozen=True, kw_only=True):
     event: AnyEvent
 
 
+class ServerSentEvent(Struct, frozen=True, kw_only=True):
+    """A message of an event stream (HTML, "Server-sent events").
+
+    Attributes:
+        id: The ``seq`` that it tells of; a reader that comes back names it as ``Last-Event-ID``.
+        event: What it is.
+        data: A JSON document.
+    """
+
+    id: str
+    event: str
+    data: str
+
+
 class Line(NamedTuple):
     """One event, encoded.
 

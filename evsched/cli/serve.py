@@ -25,6 +25,7 @@ from evsched.cli.logs import HERE, Where, data_directory, log_of
 from evsched.cli.past import SnapshotFolder, snapshot_store
 from evsched.cli.project import Db
 from evsched.service.logs import configure
+from evsched.service.rebuilding import settle
 from evsched.snapshots.subjects import SubjectIndex
 
 if TYPE_CHECKING:
@@ -32,9 +33,13 @@ if TYPE_CHECKING:
     from evsched.api.identity import Identities
     from evsched.api.keeping import Beside
     from evsched.api.serving import Listen
+    from evsched.api.tail import Tail
 
 WEB = "evsched[web]"
 """The extra that brings what this command needs."""
+
+LOOK_S = 60.0
+"""How often is looked whether the log is read, beside when something changes."""
 
 
 async def serve(  # noqa: PLR0913 - the options of a command
@@ -99,8 +104,19 @@ async def serve(  # noqa: PLR0913 - the options of a command
     except OSError as error:
         kind = PortTaken if error.errno == EADDRINUSE else CommandError
         raise kind(f"--listen {listen}: {error.strerror or error}") from error
-    with heeding(server.stop), _until_closed(server.stop, wanted=with_parent):
-        await server.run(lambda: say(f"http://{server.listen.shown}/ serves {where.url}"))
+    settling = asyncio.create_task(_settled(served.past.tail))
+    try:
+        with heeding(server.stop), _until_closed(server.stop, wanted=with_parent):
+            await server.run(lambda: say(f"http://{server.listen.shown}/ serves {where.url}"))
+    finally:
+        settling.cancel()
+
+
+async def _settled(tail: Tail) -> None:
+    """Once the log is read, keep the garbage collector from looking through its state again and again."""
+    while not tail.ready:
+        await tail.changed(LOOK_S)
+    settle()
 
 
 @contextmanager

@@ -1,10 +1,16 @@
 // Questions to the API. An answer at a seq never changes, so it is kept and never asked for again.
 
 import { useEffect, useRef, useState } from "./vendor/preact-hooks.js";
+import { signal } from "./vendor/signals.js";
+import { refuse, signed } from "./token.js";
 
 const KEPT = 400;
 const LINES = "application/x-ndjson";
+const UNKNOWN = 401;
 const kept = new Map();
+
+/** How many questions are under way. */
+export const asking = signal(0);
 
 /** What the API refused or failed at, as RFC 9457 has it. */
 export class Problem extends Error {
@@ -36,9 +42,25 @@ export async function ask(path, { type, ...options } = {}) {
   const found = options.method ? undefined : kept.get(path);
   if (found !== undefined) return found;
   const headers = { Accept: `application/json, ${LINES}`, ...(type && { "Content-Type": type }) };
-  const response = await fetch(path, { ...options, headers });
-  const text = await response.text();
-  if (!response.ok) throw new Problem(response.status, problem(text));
+  asking.value += 1;
+  try {
+    const response = await sent(path, { ...options, headers });
+    return read(path, response, await response.text());
+  } finally {
+    asking.value -= 1;
+  }
+}
+
+/** Send a request in the name of whoever looks at the page; raises Problem where it is refused. */
+export async function sent(path, { headers, ...options } = {}) {
+  const response = await fetch(path, { ...options, headers: { ...headers, ...signed() } });
+  if (response.ok) return response;
+  const refused = new Problem(response.status, problem(await response.text()));
+  if (response.status === UNKNOWN) refuse(refused.message);
+  throw refused;
+}
+
+function read(path, response, text) {
   if ((response.headers.get("content-type") ?? "").startsWith(LINES)) {
     // Events between two seqs never change, though a stream cannot say so.
     const lines = text.split("\n").filter(Boolean).map(parse);

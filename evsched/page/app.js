@@ -2,17 +2,20 @@
 
 import { html, render } from "./vendor/htm-preact.js";
 import { useEffect, useState } from "./vendor/preact-hooks.js";
-import { ask } from "./api.js";
+import { computed } from "./vendor/signals.js";
+import { asking } from "./api.js";
 import { nextTheme, theme } from "./device.js";
 import { VIEWS, focus, follow, go, head, link, view } from "./focus.js";
-import * as routes from "./routes.js";
+import { followed } from "./live.js";
 import { Fault } from "./parts.js";
 import { Badge } from "./badge.js";
 import { Keys, shownKeys } from "./keys.js";
+import { Leave, Token, locked } from "./token.js";
 import { Player, Settler, TimeBar, timeKeys } from "./time-bar.js";
 
-const POLL_MS = 1000;
 const loaded = {};
+/** As an attribute that changes by itself: nothing is drawn anew when a question begins or ends. */
+const busy = computed(() => String(asking.value > 0));
 
 function App() {
   const fault = useHead();
@@ -24,14 +27,16 @@ function App() {
         <a href=${link({ view: name })} aria-current=${view.value === name ? "page" : undefined}
           title=${`key ${key}`}>${title}</a>`)}</nav>
       <span class="right">
-        <${Badge} />
+        ${head.value && html`<${Badge} />`}
         <button type="button" onClick=${nextTheme} title="colours (t)">${theme.value}</button>
         <button type="button" onClick=${() => { shownKeys.value = true; }} title="keys (?)" aria-label="keys">?</button>
+        <${Leave} />
       </span>
     </header>
     <${TimeBar} /><${Player} /><${Settler} />
     <${Fault} error=${fault} />
-    <main id="main" tabindex="-1"><${View} name=${view.value} /></main>
+    <main id="main" tabindex="-1" aria-busy=${busy}>
+      ${locked() ? html`<${Token} />` : html`<${View} name=${view.value} />`}</main>
     <${Keys} />`;
 }
 
@@ -50,28 +55,24 @@ function View({ name }) {
   return html`<${Shown} key=${name} />`;
 }
 
-// The end of the log, asked for again and again while the page is looked at.
+// The end of the log, followed while the page is looked at: a browser opens few streams to one server.
 function useHead() {
   const [fault, setFault] = useState(null);
   useEffect(() => {
-    let owed = 0;
-    let over = false;
-    const look = async () => {
-      clearTimeout(owed);
-      try {
-        const { seq, time, ...facts } = await ask(routes.log());
-        if (head.value?.seq !== seq || head.value.fault !== facts.fault) head.value = { seq, time, ...facts };
-        setFault(facts.fault ? new Error(`the log cannot be read: ${facts.fault}`) : null);
-      } catch (error) {
-        setFault(new Error(`the server does not answer: ${error.message}`));
-      }
-      if (!over && !document.hidden) owed = setTimeout(look, POLL_MS);
+    let stop = () => {};
+    const heard = ({ seq, time, ...facts }) => {
+      if (head.value?.seq !== seq || head.value.fault !== facts.fault) head.value = { seq, time, ...facts };
+      setFault(facts.fault ? new Error(`the log cannot be read: ${facts.fault}`) : null);
+    };
+    const failed = (error) => setFault(new Error(`the server does not answer: ${error.message}`));
+    const look = () => {
+      stop();
+      stop = document.hidden ? () => {} : followed(heard, failed);
     };
     look();
     document.addEventListener("visibilitychange", look);
     return () => {
-      over = true;
-      clearTimeout(owed);
+      stop();
       document.removeEventListener("visibilitychange", look);
     };
   }, []);

@@ -15,11 +15,12 @@ export function grid(count, width, height) {
   return { cell, columns: Math.max(1, Math.floor(width / cell)) };
 }
 
-/** @param nodes the rows; @param total how many nodes there are; @param picked the selected one. */
-export function Heat({ nodes, resource, picked, height = 220 }) {
+/** @param loads the answer of `routes.loads`; @param picked the name of the selected node. */
+export function Heat({ loads, picked, height = 220 }) {
   const ref = useRef(null);
   const [width, setWidth] = useState(0);
   const [under, setUnder] = useState(null);
+  const { nodes } = loads;
   const { cell, columns } = grid(nodes.length, width || 1, height);
   const look = theme.value;
   useLayoutEffect(() => {
@@ -29,46 +30,46 @@ export function Heat({ nodes, resource, picked, height = 220 }) {
     watch.observe(ref.current.parentElement);
     return () => watch.disconnect();
   }, []);
-  useLayoutEffect(() => paint(ref.current, nodes, { resource, picked, cell, columns, width }),
-    [nodes, resource, picked, cell, columns, width, look]);
+  useLayoutEffect(() => paint(ref.current, loads, { picked, cell, columns, width }),
+    [loads, picked, cell, columns, width, look]);
   const at = (event) => {
     const box = ref.current.getBoundingClientRect();
     const column = Math.floor((event.clientX - box.left) / cell);
-    const row = Math.floor((event.clientY - box.top) / cell);
-    return column < columns ? nodes[row * columns + column] : undefined;
+    const place = Math.floor((event.clientY - box.top) / cell) * columns + column;
+    return column < columns && place < nodes.length ? place : null;
   };
-  const pick = (node) => node && go({ sel: `node:${node.node}` });
+  const pick = (place) => place !== null && go({ sel: `node:${nodes[place]}` });
   const keys = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
     if (!step) return;
     event.preventDefault();
-    const place = nodes.findIndex((one) => one.node === picked);
-    pick(nodes[Math.max(0, Math.min(nodes.length - 1, place < 0 ? 0 : place + step))]);
+    const place = nodes.indexOf(picked);
+    pick(Math.max(0, Math.min(nodes.length - 1, place < 0 ? 0 : place + step)));
   };
-  return html`<div class="heat">
-    <canvas ref=${ref} role="img" tabindex="0" aria-label=${summary(nodes, resource)} onKeyDown=${keys}
-      onClick=${(event) => pick(at(event))} onMouseMove=${(event) => setUnder(at(event) ?? null)}
+  return html`<div class="heat" data-seq=${loads.seq}>
+    <canvas ref=${ref} role="img" tabindex="0" aria-label=${summary(loads)} onKeyDown=${keys}
+      onClick=${(event) => pick(at(event))} onMouseMove=${(event) => setUnder(at(event))}
       onMouseLeave=${() => setUnder(null)}></canvas>
-    <p class="under">${under ? told(under, resource) : summary(nodes, resource)}</p>
+    <p class="under">${under !== null && under < nodes.length ? told(loads, under) : summary(loads)}</p>
   </div>`;
 }
 
-function summary(nodes, resource) {
-  const full = nodes.filter((node) => part(node.used[resource], node.capacity[resource]) >= 0.9).length;
-  const closed = nodes.filter((node) => !node.schedulable).length;
-  const kept = nodes.filter((node) => node.reserved_for.length).length;
+function summary({ nodes, resource, used, capacity, unschedulable, reserved }) {
+  const full = used.filter((amount, place) => part(amount, capacity[place]) >= 0.9).length;
   return `${nodes.length} ${nodes.length === 1 ? "node" : "nodes"}: ${full} with 90 % or more of ${resource} used`
-    + `${kept ? `, ${kept} reserved` : ""}${closed ? `, ${closed} unschedulable` : ""}`;
+    + `${reserved.length ? `, ${reserved.length} reserved` : ""}`
+    + `${unschedulable.length ? `, ${unschedulable.length} unschedulable` : ""}`;
 }
 
-function told(node, resource) {
-  const used = exact(resource, node.used[resource] ?? 0);
-  return `${node.node}: ${resource} ${used} of ${exact(resource, node.capacity[resource] ?? 0)} used, `
-    + `${node.allocations} running${node.reserved_for.length ? `, reserved for ${node.reserved_for.join(", ")}` : ""}`
-    + `${node.schedulable ? "" : ", unschedulable"}`;
+function told({ nodes, resource, used, capacity, allocations, reserved, unschedulable }, place) {
+  return `${nodes[place]}: ${resource} ${exact(resource, used[place])} of ${exact(resource, capacity[place])} used, `
+    + `${allocations[place]} running${reserved.includes(place) ? ", reserved" : ""}`
+    + `${unschedulable.includes(place) ? ", unschedulable" : ""}`;
 }
 
-function paint(canvas, nodes, { resource, picked, cell, columns, width }) {
+function paint(canvas, loads, { picked, cell, columns, width }) {
+  const { nodes, used, capacity } = loads;
+  const [reserved, closed] = [new Set(loads.reserved), new Set(loads.unschedulable)];
   const ratio = devicePixelRatio || 1;
   const rows = Math.ceil(nodes.length / columns);
   canvas.width = width * ratio;
@@ -78,11 +79,11 @@ function paint(canvas, nodes, { resource, picked, cell, columns, width }) {
   const brush = canvas.getContext("2d");
   brush.scale(ratio, ratio);
   const colour = colours();
-  for (const [index, node] of nodes.entries()) {
+  for (let index = 0; index < nodes.length; index += 1) {
     const x = (index % columns) * cell;
     const y = Math.floor(index / columns) * cell;
     const side = cell - GAP;
-    const full = Math.min(1, part(node.used[resource], node.capacity[resource]));
+    const full = Math.min(1, part(used[index], capacity[index]));
     brush.globalAlpha = 1;
     brush.fillStyle = colour.free;
     brush.fillRect(x, y, side, side);
@@ -90,11 +91,11 @@ function paint(canvas, nodes, { resource, picked, cell, columns, width }) {
     brush.fillStyle = colour.used;
     brush.fillRect(x, y, side, side);
     brush.globalAlpha = 1;
-    if (node.reserved_for.length) {
+    if (reserved.has(index)) {
       brush.fillStyle = colour.leaving;
       brush.fillRect(x, y, side, Math.max(2, side / 5));
     }
-    if (!node.schedulable) {
+    if (closed.has(index)) {
       brush.strokeStyle = colour.bad;
       brush.lineWidth = 1.5;
       brush.beginPath();
@@ -102,7 +103,7 @@ function paint(canvas, nodes, { resource, picked, cell, columns, width }) {
       brush.lineTo(x + side, y + side);
       brush.stroke();
     }
-    if (node.node === picked) {
+    if (nodes[index] === picked) {
       brush.strokeStyle = colour.ink;
       brush.lineWidth = 2;
       brush.strokeRect(x, y, side, side);

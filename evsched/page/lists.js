@@ -71,7 +71,7 @@ export function List({ tab, said }) {
   const columns = useMemo(() => columnsOf(tab, said, found.time ?? 0), [tab, said, found.time]);
   const kind = KIND[tab];
   const narrowed = rows.length !== found.rows.length;
-  return html`<${Fault} error=${found.error} />
+  return html`<div class=${found.current ? "" : "old"} data-list=${found.seq}><${Fault} error=${found.error} />
     ${below && html`<p class="dim">In ${below} and below it.</p>`}
     ${narrowed && html`<p class="dim">${rows.length} of ${found.rows.length} that are loaded
       ${found.total > found.rows.length ? `(of ${found.total})` : ""}</p>`}
@@ -79,7 +79,7 @@ export function List({ tab, said }) {
     ${rows.length > 0 && html`<${Table} label=${tab} columns=${columns} rows=${rows}
       total=${narrowed ? rows.length : found.total} more=${found.more} keyOf=${keyOf} height="74vh"
       picked=${kind && picked?.kind === kind ? picked.id : undefined}
-      onPick=${kind ? (row) => go({ sel: `${kind}:${keyOf(row)}` }) : undefined} />`}`;
+      onPick=${kind ? (row) => go({ sel: `${kind}:${keyOf(row)}` }) : undefined} />`}</div>`;
 }
 
 const matches = (row, q) => Object.values(row).some((value) =>

@@ -8,6 +8,8 @@ const part = encodeURIComponent;
 
 /** Rows of a view at a seq; `narrow`: queue, application, node. */
 export const rows = (at, view, limit, narrow = {}) => `/v1/at/${at}/${view}${query({ limit, ...narrow })}`;
+/** How full the nodes are, for one resource: columns, a value for each node. */
+export const loads = (at, resource) => `/v1/at/${at}/loads${query({ resource })}`;
 /** One row. */
 export const row = (at, view, key) => `/v1/at/${at}/${view}/${part(key)}`;
 /** Events behind a seq, up to another, a line each; `narrow`: types, queue, application. */
@@ -32,6 +34,8 @@ export const whatIf = () => "/v1/whatif";
 export const job = (id) => `/v1/jobs/${part(id)}`;
 /** Which log this is, and how far it goes. */
 export const log = () => "/v1/log";
+/** The same as a stream that goes on. */
+export const logStream = () => "/v1/log/stream";
 
 /** Buckets of a strip: one for every few pixels of a wide screen. */
 export const BUCKETS = 240;

@@ -28,9 +28,11 @@ export function limit(row, resource) {
 export const pending = (row, resource) =>
   row.pending?.[resource] ?? row.pending?.[resource.slice(resource.lastIndexOf("/") + 1)];
 
-/** Names of the resources that these queues use or are given. */
-export const resourcesOf = (queues) =>
-  resources(queues.flatMap((row) => [row.usage, entitled(row), row.maximum ?? {}]));
+/** Names of the resources that these queues use or are given; where there are none, of what waits. */
+export function resourcesOf(queues) {
+  const found = resources(queues.flatMap((row) => [row.usage, entitled(row), row.maximum ?? {}]));
+  return found.length ? found : resources(queues.map((row) => row.pending));
+}
 
 /** Queue to the queue above it. Names of YuniKorn are paths; Kueue's are in the configuration. */
 export function parents(queues, settings) {

@@ -8,6 +8,7 @@ import resource
 import threading
 from contextlib import contextmanager
 from random import Random
+from urllib.parse import parse_qsl
 
 import httpx
 import pytest
@@ -99,14 +100,18 @@ def test_requests_made_from_the_document_are_answered_as_it_says(tmp_path):
             ask(found.ok())
 
 
+ENDLESS = {"/v1/events": "form=ndjson&follow=false", "/v1/log/stream": "until=0"}
+"""Streams that go on, and how they are asked for so that they end."""
+
+
 def ask(operation):
     """Send some requests that the document allows, and compare the answers with it."""
 
     @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
     @given(case=operation.as_strategy())
     def sent(case):
-        if case.operation.path == "/v1/events":
-            case.query = {**(case.query or {}), "form": "ndjson", "follow": "false"}
+        ending = dict(parse_qsl(ENDLESS.get(case.operation.path, "")))
+        case.query = {**(case.query or {}), **ending}
         case.call_and_validate(checks=CHECKS, timeout=20)
 
     sent()
@@ -130,8 +135,8 @@ def mutated(dice):
         "content-type": dice.choice(["application/json", "application/yaml", "text/plain", ""]),
     }
     address = f"{path}?{query}" if query else path
-    if operation.name == "events":
-        address += f"{'&' if query else '?'}form=ndjson&follow=false"
+    if operation.path in ENDLESS:
+        address += f"{'&' if query else '?'}{ENDLESS[operation.path]}"
     return dice.choice(["GET", "POST", operation.method]), address, headers, bytes(body)
 
 

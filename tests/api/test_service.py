@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import signal
 import time
 import urllib.request
 
+import httpx
 import pytest
 
+from events.streams import open_streams
 from evsched.cli.main import run
-from tests.api.served import kept, reached, serving, serving_steps
+from tests.api.served import kept, listening, reached, serving, serving_steps
 from tests.replays.logs import LOG_ID, sealed, story
 from tests.service.running import Running, wait_until
 
@@ -35,6 +38,44 @@ async def test_an_empty_log_is_served(tmp_path):
         await kept(sealed(story()), url)
         await reached(client, 35)
         assert (await client.get("/v1/at/35/queues")).json()["total"] == 3
+
+
+async def test_a_stream_says_how_far_the_log_goes_whenever_that_changes(tmp_path):
+    """Now, after more was written, and until the server stops; each message has the seq as its id."""
+    url = f"sqlite://{tmp_path / 'log.db'}"
+    records = sealed(story())
+    await kept(records[:5], url)
+    async with listening(url, tmp_path) as (address, served):
+        first = served.past.tail.seq
+        async with (
+            httpx.AsyncClient(timeout=20) as client,
+            client.stream("GET", f"{address}/v1/log/stream") as found,
+        ):
+            assert found.headers["content-type"].startswith("text/event-stream")
+            lines = found.aiter_lines()
+            assert await _told(lines) == (first, first)
+            async with open_streams(url) as streams:
+                for record in records[5:]:
+                    await streams.log.append(record.data)
+            seq = first
+            while seq < 35:
+                before, (seq, told) = seq, await _told(lines)
+                assert before < seq == told
+            served.past.tail.stop()
+            assert [line async for line in lines if line.startswith("id")] == []
+
+
+async def _told(lines):
+    """Return id and seq of the next message of a stream."""
+    message = {}
+    async for line in lines:
+        name, _, value = line.partition(": ")
+        message[name] = value
+        if not line and "data" in message:
+            return int(message["id"]), json.loads(message["data"])["seq"]
+        if not line:
+            message = {}
+    raise AssertionError("the stream ended")
 
 
 HOSTS = {

@@ -119,6 +119,32 @@ async def test_an_etag_outlives_the_server_and_its_files(tmp_path):
     assert seen[0] == seen[1] == seen[2]
 
 
+async def test_columns_of_nodes_belong_to_a_seq_too(tmp_path):
+    """They are kept for ever like rows; of the latest they are those of the last event."""
+    async with serving_steps(story(), tmp_path) as client:
+        found = await client.get("/v1/at/20/loads?resource=vcore")
+        rows = (await client.get("/v1/at/20/nodes")).json()["rows"]
+        assert found.json()["used"] == [row["used"].get("vcore", 0) for row in rows]
+        assert found.json()["nodes"] == [row["node"] for row in rows] != []
+        assert "immutable" in found.headers["cache-control"]
+        latest = await client.get("/v1/at/latest/loads?limit=1")
+        assert (latest.json()["seq"], len(latest.json()["nodes"])) == (35, 1)
+        assert latest.headers["cache-control"] == "no-cache"
+        assert (await client.get("/v1/at/36/loads")).status_code == 404
+
+
+async def test_whoever_sees_everything_has_no_state_rebuilt(tmp_path, monkeypatch):
+    """What masks nothing needs no state of the past: explanations, differences and timelines are as they are found."""
+    async with serving_steps(story(), tmp_path) as client:
+        monkeypatch.setattr(type(client.served.past), "_state", None)
+        for address in (
+            "/v1/timeline?end=20",
+            "/v1/diff?from=12&to=20",
+            "/v1/at/20/explain/test-1",
+        ):
+            assert (await client.get(address)).status_code == 200, address
+
+
 async def test_pages_of_a_list_make_up_the_whole(tmp_path):
     """In order, each row once, all at the seq of the first page even where that was asked of the latest."""
     async with serving_steps(story(), tmp_path) as client:

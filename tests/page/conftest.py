@@ -52,10 +52,10 @@ def browser():
 
 
 @contextmanager
-def serving(log: Path, folder: Path):
-    """Run `evsched serve` over an embedded log, yield its address, and stop it."""
+def serving(log: Path, folder: Path, *options: str):
+    """Run `evsched serve` over an embedded log with further options, yield its address, and stop it."""
     command = [sys.executable, "-m", "evsched", "serve", "--log", f"sqlite:///{log}", "--listen", "127.0.0.1:0",
-               "--db", str(folder / "model.db"), "--snapshots", str(folder / "snapshots")]  # fmt: skip
+               "--db", str(folder / "model.db"), "--snapshots", str(folder / "snapshots"), *options]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         said = []
@@ -92,8 +92,8 @@ def visit(browser):
     """Return a function that opens an address; what goes wrong in the page fails the test at its end."""
     visits = []
 
-    def opened(address: str, **context) -> Visit:
-        visits.append(Visit(browser, address, context))
+    def opened(address: str, refused: tuple[str, ...] = (), **context) -> Visit:
+        visits.append(Visit(browser, address, context, refused))
         return visits[-1]
 
     yield opened

@@ -12,6 +12,7 @@ from events.streams import open_streams
 from tests.api.histories import kueue
 from tests.api.served import kept
 from tests.page.conftest import serving
+from tests.page.visit import NOTHING
 from tests.replays.logs import sealed, taken
 
 
@@ -53,6 +54,22 @@ def test_an_empty_log_says_what_to_do(tmp_path, visit, thread):
         one = visit(address)
         one.page.get_by_text("evsched config apply").wait_for()
         assert one.inaccessible() == []
+        one.end()
+
+
+def test_queues_without_any_amount_are_shown(served, visit, thread):
+    """Nothing is limited or used yet: the figures are those of what waits, and before that there are none."""
+    spec = YunikornSpec(root=QueueSpec(name="root", parent=True, queues=(QueueSpec(name="prod"),)))
+    submitted = v.ApplicationSubmitted(application="a", queue="root.prod")
+    ask = v.AskSubmitted(ask="a-1", application="a", resources={"vcore": 10**9})
+    with thread(served, taken(spec, [(10, [submitted], False), (20, [ask], False)])) as address:
+        one = visit(address)
+        one.page.get_by_label("resource").wait_for()
+        assert one.cells("Queues")[1][:6] == ["prod", "", NOTHING, "0", NOTHING, "1000000"]
+        one.go(f"{address}?at=2")
+        assert [row[:4] for row in one.cells("Queues")] == [
+            ["root", "", NOTHING, "0"], ["prod", "", NOTHING, "0"],
+        ]  # fmt: skip
         one.end()
 
 

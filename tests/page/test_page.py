@@ -9,8 +9,7 @@ import pytest
 
 from evsched.cli.main import run
 from evsched.core.quantity import format_amount
-
-NOTHING = "\N{EN DASH}"
+from tests.page.visit import NOTHING
 
 VIEWS = {
     "now": ("", "guaranteed"),

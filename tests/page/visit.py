@@ -7,7 +7,17 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 AXE = (Path(__file__).parent / "vendor" / "axe.js").read_text(encoding="utf-8")
+NOTHING = "\N{EN DASH}"
+"""What stands in a cell where there is no amount."""
+
 WAIT_MS = 10_000
+
+RESTS = """() => {
+  const still = document.querySelector("main[aria-busy=false]:not(:has(.old))") !== null;
+  window.stillness = still ? (window.stillness ?? 0) + 1 : 0;
+  return window.stillness > 2;
+}"""
+"""Whether in three frames one behind the other nothing was asked for, and all that is drawn was of the moment."""
 
 
 class Visit:
@@ -19,10 +29,10 @@ class Visit:
             say no.
     """
 
-    def __init__(self, browser, address: str, context: dict) -> None:
-        """Open an address, and wait for the first view."""
+    def __init__(self, browser, address: str, context: dict, refused: tuple[str, ...] = ()) -> None:
+        """Open an address, and wait for what is there first; requests for the paths ``refused`` may be."""
         self.wrong: list[str] = []
-        self.expected: tuple[str, ...] = ()
+        self.refused = refused
         self._context = browser.new_context(
             **{"viewport": {"width": 1280, "height": 900}, **context}
         )
@@ -38,13 +48,13 @@ class Visit:
     def go(self, address: str) -> None:
         """Open an address in this tab."""
         self.page.goto(address)
-        self.page.wait_for_selector("main section")
+        self.page.wait_for_selector("main :is(section, .token)")
         self.rest()
 
     def rest(self) -> None:
         """Return when everything that was asked for is drawn."""
-        self.page.wait_for_load_state("networkidle")
-        self.page.wait_for_selector("main:not(:has(.old))", state="attached")
+        self.page.evaluate("window.stillness = 0")
+        self.page.wait_for_function(RESTS)
 
     def at(self, seq: int) -> None:
         """Return when the state after an event is drawn."""
@@ -74,7 +84,8 @@ class Visit:
         assert not wrong, "\n".join(wrong)
 
     def _heard(self, message) -> None:
-        if message.type in {"error", "warning"} and not self.expected:
+        path = urlsplit(message.location.get("url", "")).path
+        if message.type in {"error", "warning"} and path not in self.refused:
             self.wrong.append(f"{message.type}: {message.text}")
 
     def _asked(self, request) -> None:
@@ -84,5 +95,5 @@ class Visit:
 
     def _answered(self, response) -> None:
         path = urlsplit(response.url).path
-        if response.status >= 400 and path not in self.expected:
+        if response.status >= 400 and path not in self.refused:
             self.wrong.append(f"{response.status}: {response.url}")

@@ -2,11 +2,9 @@
 
 import { html } from "../vendor/htm-preact.js";
 import { useMemo } from "../vendor/preact-hooks.js";
-import { resources } from "../amounts.js";
 import { useAnswer } from "../api.js";
 import { focus, go, seq } from "../focus.js";
 import { Heat } from "../heat.js";
-import { useRows } from "../paging.js";
 import { Choice, Fault, Filter, Nothing, selected } from "../parts.js";
 import { Detail } from "../detail.js";
 import { List, tabsOf } from "../lists.js";
@@ -15,7 +13,7 @@ import * as routes from "../routes.js";
 import { Treemap } from "../treemap.js";
 import { parents, resourcesOf, trees, words } from "../words.js";
 
-/** Queues, settings and nodes come on one page. */
+/** Queues and settings come on one page. */
 const MOST = 10_000;
 
 export default function Now() {
@@ -27,7 +25,8 @@ export default function Now() {
   const settings = useAnswer(said.kueue && at !== null ? routes.rows(at, "config", MOST) : null);
   const above = useMemo(() => parents(rows, settings.answer?.rows), [rows, settings.answer]);
   const found = resourcesOf(rows);
-  const resource = found.includes(focus.value.res) ? focus.value.res : found[0];
+  // Before anything is used, given or wanted there is none to choose, and every figure is 0.
+  const resource = found.includes(focus.value.res) ? focus.value.res : found[0] ?? "";
   return html`<section class=${`now ${queues.current ? "" : "old"}`} aria-label="State" data-seq=${queues.answer?.seq}>
     <div class="tools">
       <div class="tabs" role="tablist" aria-label="What is shown">
@@ -64,7 +63,7 @@ function Overview({ rows, above, resource, said, known }) {
     <${Treemap} tops=${tops} resource=${resource} picked=${queue} />
     <${Legend} said=${said} />
     <${QueueTable} tops=${tops} resource=${resource} said=${said} picked=${queue} />
-    ${!said.kueue && html`<${Nodes} picked=${picked?.kind === "node" ? picked.id : null} wished=${resource} />`}`;
+    ${known && !said.kueue && html`<${Nodes} picked=${picked?.kind === "node" ? picked.id : null} wished=${resource} />`}`;
 }
 
 const Legend = ({ said }) => html`<p class="legend" aria-hidden="true">
@@ -72,11 +71,10 @@ const Legend = ({ said }) => html`<p class="legend" aria-hidden="true">
   <i class="due"></i>${said.entitled} <i class="over"></i>above its maximum</p>`;
 
 function Nodes({ picked, wished }) {
-  const { rows, error, total, known } = useRows(seq.value === null ? null : routes.rows(seq.value, "nodes", MOST));
-  const found = useMemo(() => resources(rows.map((row) => row.capacity)), [rows]);
-  const resource = found.includes(wished) ? wished : found[0];
+  const { answer, error } = useAnswer(seq.value === null ? null : routes.loads(seq.value, wished));
+  const found = answer?.nodes.length ?? 0;
   return html`<h2>Nodes</h2><${Fault} error=${error} />
-    ${known && !rows.length && html`<${Nothing}>No node is registered at this moment.<//>`}
-    ${rows.length > 0 && html`<${Heat} nodes=${rows} resource=${resource} picked=${picked} />`}
-    ${total > rows.length && html`<p class="dim">The first ${rows.length} of ${total} nodes.</p>`}`;
+    ${answer && !found && html`<${Nothing}>No node is registered at this moment.<//>`}
+    ${found > 0 && html`<${Heat} loads=${answer} picked=${picked} />`}
+    ${answer?.total > found && html`<p class="dim">The first ${found} of ${answer.total} nodes.</p>`}`;
 }
