@@ -256,7 +256,7 @@ FROM json_each(:names) AS n LEFT JOIN marks AS m ON m.kind = 'node' AND m.name =
 );
 
 -- name: application_changes(marks, seq)
-WITH m (name, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(:marks))
+WITH m (name, since) AS MATERIALIZED (SELECT key, value FROM json_each(:marks))
 SELECT m.name, a.resources, count(*) FROM m CROSS JOIN allocations AS a
 ON a.application = m.name AND a.from_seq > m.since AND a.from_seq <= :seq
 GROUP BY 1, 2
@@ -266,14 +266,14 @@ ON a.application = m.name AND a.to_seq > m.since AND a.to_seq <= :seq
 GROUP BY 1, 2;
 
 -- name: application_asks(marks, seq)
-WITH m (name, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(:marks))
+WITH m (name, since) AS MATERIALIZED (SELECT key, value FROM json_each(:marks))
 SELECT m.name,
     (SELECT count(*) FROM asks AS a WHERE a.application = m.name AND a.from_seq > m.since AND a.from_seq <= :seq)
     - (SELECT count(*) FROM asks AS a WHERE a.application = m.name AND a.to_seq > m.since AND a.to_seq <= :seq)
 FROM m;
 
 -- name: node_changes(marks, seq)
-WITH m (name, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(:marks))
+WITH m (name, since) AS MATERIALIZED (SELECT key, value FROM json_each(:marks))
 SELECT m.name, a.resources, count(*) FROM m CROSS JOIN allocations AS a
 ON a.node = m.name AND a.from_seq > m.since AND a.from_seq <= :seq
 GROUP BY 1, 2

@@ -343,13 +343,13 @@ class TabledMoment:
         connection, seq = self._connection, self.seq
         used: dict[str, ByResource] = {}
         numbers: dict[Any, int] = {}
-        marks: list[tuple[str, int]] = []
+        marks: dict[str, int] = {}
         for name, usage, asks, allocations, since in getattr(_queries, f"{kind}_marks")(
             connection, names=_text(names), seq=seq
         ):
             used[name] = amounts(usage or "{}")
             numbers[name], numbers[name, "asks"] = allocations or 0, asks or 0
-            marks.append((name, since))
+            marks[name] = since
         given = _text(marks)
         for name, resources, count in getattr(_queries, f"{kind}_changes")(
             connection, marks=given, seq=seq
