@@ -179,7 +179,7 @@ class StandInApi:
 
     def _patch(self, request: ApiRequest, pod: dict[str, Any], body: dict[str, Any]) -> ApiAnswer:
         if body["metadata"]["uid"] != pod["metadata"]["uid"]:
-            return _failure(409, "Conflict", "Precondition failed: UID in precondition")
+            return _failure(422, "Invalid", "metadata.uid: field is immutable")
         before = json.dumps(pod)
         meta, status = pod["metadata"], pod.setdefault("status", {})
         meta.setdefault("annotations", {}).update(body["metadata"].get("annotations", {}))

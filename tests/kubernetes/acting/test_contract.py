@@ -90,7 +90,7 @@ async def hold_the_conversation(server):
     await about("plain", TellWaiting, "done", message="waits", nominated="n1")
     assert (await now("plain")).nominated == "n1"
     assert (await now("plain")).waits == "waits"
-    await about("another", TellWaiting, "later", message="waits", nominated="")
+    await about("another", TellWaiting, "skip", message="waits", nominated="")
     await about("another", BindPod, "refused", node="n1")
     await about("missing", BindPod, "later", node="n1")
     await about("plain", BindPod, "done", node="n1")

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+import httpx2
+
 from events.chain import ChainReader
 from events.streams import open_streams
 from events.streams.reading import read_steps
@@ -39,6 +41,10 @@ from tests.kubernetes.model import actual, logged
 NAMESPACE = "tenants"
 LEASES = "evsched"
 GPU = "example.com/gpu-milli"
+CONFLICT = 409
+NOT_READY = {403, 429, 500, 503, 504}
+"""What an API server answers that has just been started, or has much to do."""
+
 QUIET_S = 8
 """How long nothing may be decided before the next part begins."""
 
@@ -184,13 +190,13 @@ class TraceRun:
         await asyncio.gather(*(self._node(row) for row in rows))
         for agent in self._agents:
             await agent.start()
-        trouble = asyncio.create_task(self._make_trouble())
-        for tenant in ("first", "second"):
-            await self._create(tenant)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._make_trouble())
+            for tenant in ("first", "second"):
+                await self._create(tenant)
+                await self._quiet()
+            await self._configure(most=self._used("root.first") // 2, guaranteed=total // 2)
             await self._quiet()
-        await self._configure(most=total // 4, guaranteed=total // 2)
-        await self._quiet()
-        await trouble
         await self._quiet()
         return await self._report()
 
@@ -201,7 +207,18 @@ class TraceRun:
             return [row for row, _ in zip(csv.DictReader(file), range(count), strict=False)]
 
     async def _do(self, what, *arguments):
-        return await asyncio.to_thread(getattr(self._plane.api, what), *arguments)
+        """Ask the API server until it answers; what it says is there already was created before its answer was lost."""
+        while True:
+            try:
+                return await asyncio.to_thread(getattr(self._plane.api, what), *arguments)
+            except httpx2.TransportError:
+                pass
+            except httpx2.HTTPStatusError as error:
+                if error.response.status_code == CONFLICT and what == "create":
+                    return None
+                if error.response.status_code not in NOT_READY:
+                    raise
+            await asyncio.sleep(0.3)
 
     async def _evsched(self, *arguments):
         command = [sys.executable, "-m", "evsched", *arguments]
@@ -273,12 +290,14 @@ class TraceRun:
                     if isinstance(event, AllocationBound | EvictionObserved | BindingObserved):
                         self._moved = time.monotonic()
 
+    def _used(self, queue):
+        """Return the thousandths of cpu that a queue uses."""
+        state = self._engine.state
+        return state.queues[queue].usage[state.types.names.index("vcore")]
+
     async def _differing(self):
-        try:
-            nodes = (await self._do("get", "/api/v1/nodes"))["items"]
-            pods = (await self._do("get", "/api/v1/pods"))["items"]
-        except OSError:
-            return True
+        nodes = (await self._do("get", "/api/v1/nodes"))["items"]
+        pods = (await self._do("get", "/api/v1/pods"))["items"]
         ours, theirs = logged(self._engine), actual(nodes, pods)
         return sum(ours[part] != theirs[part] for part in ours)
 
