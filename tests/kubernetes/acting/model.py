@@ -8,8 +8,8 @@ list, and nothing else.
 from typing import Any
 
 from events.vocabulary import ConfigurationApplied, InputRejected, Proposal
-from evsched.agents.kubernetes.acting.actions import BindPod
-from evsched.agents.kubernetes.acting.actor import ClusterActor
+from evsched.agents.kubernetes.acting.actions import BindPod, SparePod
+from evsched.agents.kubernetes.acting.actor import ClusterActor, Refusal
 from evsched.agents.kubernetes.acting.confirming import ActingRecorder
 from evsched.agents.kubernetes.acting.policy import ActingPolicy
 from evsched.agents.kubernetes.acting.seen import decided_by, found_pod
@@ -165,14 +165,19 @@ class ActingModel:
             action = self.actor.next(self.time)
             if action is None:
                 return
+            if isinstance(action, SparePod):
+                self._tell_of(self.actor.spared(action, self.time))
+                continue
             self._tick(after=False)
             answer = self.api.answer(action.request(MOMENT))
             if isinstance(action, BindPod):
                 self.bound_at = self.time
             self._tick(after=True)
-            refusal = self.actor.done(action, answer, self.time)
-            if refusal is not None:
-                self._propose(self.recorder.refused(refusal))
+            self._tell_of(self.actor.done(action, answer, self.time))
+
+    def _tell_of(self, refusal: Refusal | None) -> None:
+        if refusal is not None:
+            self._propose(self.recorder.refused(refusal))
 
     def _propose(self, inputs: list[Any]) -> None:
         for one in inputs:

@@ -313,6 +313,24 @@ def test_pods_of_other_schedulers_are_recorded_and_left_alone(model):
     assert model.said(AllocationBound) == []
 
 
+def test_pods_of_other_schedulers_are_never_evicted(model):
+    """They are chosen as victims last, and where they are, the log is told that they stay."""
+    for number in range(2):
+        model.create(f"theirs-{number}", "root.low", cpu="3", schedulerName="default-scheduler")
+        model.change(f"theirs-{number}", spec={"nodeName": "n1"})
+    model.create("ours", "root.low", cpu="2")
+    model.settle()
+    model.create("small", "root.high", cpu="2")
+    model.settle()
+    assert [one.allocation for one in model.said(EvictionObserved)] == ["default/ours"]
+    model.create("large", "root.high", cpu="4")
+    model.settle()
+    refusals = {one.reason for one in model.said(EvictionRefused)}
+    assert refusals == {"the pod names scheduler default-scheduler, which answers for it"}
+    assert {"theirs-0", "theirs-1"} <= set(model.homes())
+    assert len(model.said(PreemptionWithdrawn)) == 1
+
+
 def test_a_pod_behind_the_gate_is_freed_when_the_log_has_bound_it(model):
     """Before that it asks like any other; the gate goes, then it is bound. Other gates keep it from asking."""
     model.create("a", "root.low", schedulingGates=[{"name": "evsched.io/admission"}])

@@ -264,6 +264,21 @@ class DeletePod(PodAction, frozen=True, kw_only=True):
         return ApiRequest("DELETE", self.path, self._options())
 
 
+class SparePod(PodAction, frozen=True, kw_only=True):
+    """Evict a pod of another scheduler not at all: the log is told that it stays.
+
+    Attributes:
+        asked: Of the event that asked for it last.
+    """
+
+    asked: int
+
+    @property
+    def reason(self) -> str:
+        """Return why it stays."""
+        return f"the pod names scheduler {self.pod.scheduler}, which answers for it"
+
+
 class TellWaiting(PodAction, frozen=True, kw_only=True):
     """Write on a pod that waits why it waits, and which node is kept for it."""
 

@@ -23,6 +23,7 @@ from evsched.agents.kubernetes.acting.actions import (
     BindPod,
     LookAtPod,
     PodAction,
+    SparePod,
     TellWaiting,
 )
 from evsched.agents.kubernetes.acting.duties import next_duty
@@ -143,6 +144,16 @@ class ClusterActor:
 
     # --------------------------------------------------------------------------- what it gives out
 
+    def spared(self, action: SparePod, now: int) -> Refusal | None:
+        """Take that a victim of another scheduler is left alone; return what the log has to know."""
+        self._flying.discard(action.task)
+        memory = self._memory.get(action.task)
+        if memory is None:
+            return None
+        # The log is told once for each time that it asks, and nothing else is to be done about it.
+        self._pause(action.task, memory, Verdicted("refused"), ApiAnswer(0), now)
+        return self._refused_eviction(action.task, action, action.reason)
+
     def next(self, now: int) -> PodAction | None:
         """Return what is to be done next, which is under way from here on; None: nothing now."""
         if now < self._quiet_until:
@@ -215,7 +226,7 @@ class ClusterActor:
         refusal = None
         if isinstance(action, LookAtPod):
             refusal = self._looked(action, memory, found, answer)
-            if found.verdict != "done" or refusal is not None:
+            if memory.look is not None or refusal is not None:
                 self._pause(task, memory, found, answer, now)
         elif found.verdict in {"done", "skip"}:
             memory.done.add(action.key)
@@ -237,9 +248,13 @@ class ClusterActor:
         """Decide what a refused binding was: our own that was not heard of, somebody else's, or none."""
         if found.verdict != "done":
             return None
+        try:
+            pod = found_pod(_POD.decode(answer.body))
+        except msgspec.MsgspecError:
+            # Something between us and the API server has answered in its place; it is looked again.
+            return None
         memory.look = None
         memory.done.add(f"BindPod:{look.seq}")
-        pod = found_pod(_POD.decode(answer.body))
         if pod.uid != look.pod.uid or pod.node or pod.terminating:
             # The watch tells the recorder so, and that tells the log.
             return None

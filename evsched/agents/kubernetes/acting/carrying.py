@@ -18,7 +18,7 @@ from msgspec import Struct
 from events.chain import RecordedStep
 from events.streams import Streams
 from events.vocabulary import AnyInput
-from evsched.agents.kubernetes.acting.actions import ApiRequest, PodAction
+from evsched.agents.kubernetes.acting.actions import ApiRequest, PodAction, SparePod
 from evsched.agents.kubernetes.acting.actor import ClusterActor, Refusal
 from evsched.agents.kubernetes.acting.confirming import ActingRecorder
 from evsched.agents.kubernetes.acting.outcomes import ApiAnswer
@@ -124,8 +124,11 @@ class ClusterActing(ClusterRecording):
         try:
             if not self._hands.may_act():
                 raise Deposed
-            answer = await self._cluster.send(action.request(moment()))
-            refusal = self.actor.done(action, answer, self._hands.now())
+            if isinstance(action, SparePod):
+                refusal = self.actor.spared(action, self._hands.now())
+            else:
+                answer = await self._cluster.send(action.request(moment()))
+                refusal = self.actor.done(action, answer, self._hands.now())
             if refusal is not None:
                 # In its turn among the news, so that proposals are sent in the order of their making.
                 await self._news.put(cast("Any", refusal))

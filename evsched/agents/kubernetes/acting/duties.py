@@ -17,12 +17,13 @@ from evsched.agents.kubernetes.acting.actions import (
     FreePod,
     MarkVictim,
     PodAction,
+    SparePod,
     TellWaiting,
     UnmarkVictim,
 )
 from evsched.agents.kubernetes.acting.orders import TaskOrder, VictimOrder
 from evsched.agents.kubernetes.acting.policy import SAYS, ActingPolicy
-from evsched.agents.kubernetes.acting.seen import PodFound
+from evsched.agents.kubernetes.acting.seen import PodFound, is_ours
 
 
 def next_duty(
@@ -88,6 +89,8 @@ def _leaving(
     is rehearsed before anything is written, as a budget may refuse it for ever.
     """
     seq, message = leave.seq, sentence(leave)
+    if not is_ours(pod, policy):
+        return (SparePod(task=task, pod=pod, seq=seq, asked=leave.asked),)
     mark = MarkVictim(task=task, pod=pod, seq=seq, message=message)
     # The Eviction API writes its own reason over ours.
     mark_again = MarkVictim(task=task, pod=pod, seq=seq, message=message, again=True)

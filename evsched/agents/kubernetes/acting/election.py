@@ -158,7 +158,11 @@ class LeaseElection:
         if answer.code != _OK:
             _log.warning("lease not read", lease=self._name, code=answer.code)
             return None
-        return _LEASE.decode(answer.body)
+        try:
+            return _LEASE.decode(answer.body)
+        except msgspec.MsgspecError as error:
+            _log.warning("lease not read", lease=self._name, reason=str(error))
+            return None
 
     def _is_free(self, lease: _Lease) -> bool:
         """Tell whether the Lease may be taken: it is ours, nobody's, or was not renewed for as long as it lasts."""

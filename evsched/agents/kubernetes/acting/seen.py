@@ -5,7 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from evsched.agents.kubernetes.acting.policy import CONDITION, SAYS, ActingPolicy
+from evsched.agents.kubernetes.acting.policy import (
+    CONDITION,
+    DECISION,
+    SAYS,
+    ActingPolicy,
+)
 from evsched.agents.kubernetes.objects import PodObject
 from evsched.agents.kubernetes.tasks import SeenTask
 
@@ -20,6 +25,7 @@ class PodFound(Struct, frozen=True, gc=False, kw_only=True):
         mark: Message of its condition ``DisruptionTarget`` where that holds; empty: it does not.
         waits: Message of its condition ``PodScheduled`` where that is False; empty: it is not.
         nominated: Its ``nominatedNodeName``.
+        decided: The log has bound or freed it, as its annotation says.
     """
 
     namespace: str
@@ -32,6 +38,7 @@ class PodFound(Struct, frozen=True, gc=False, kw_only=True):
     mark: str = ""
     waits: str = ""
     nominated: str = ""
+    decided: bool = False
 
     @property
     def marked(self) -> bool:
@@ -60,6 +67,7 @@ def found_pod(pod: PodObject) -> PodFound:
         mark=mark,
         waits=waits,
         nominated=pod.status.nominated_node_name,
+        decided=DECISION in (meta.annotations or {}),
     )
 
 
@@ -69,6 +77,7 @@ def decided_by(policy: ActingPolicy, seen: SeenTask, pod: PodObject) -> SeenTask
     A pod that is not bound asks the log for something only where the log decides it: where it names
     the scheduler, or waits behind its gate and no other. What is deleted before it was bound asks
     for nothing any more. A victim is leaving when it is being deleted, not when the agent says so.
+    What another scheduler has bound is chosen as a victim last, since the agent would refuse it.
     """
     terminating = pod.metadata.deletion_timestamp is not None
     found = found_pod(pod)
@@ -78,6 +87,13 @@ def decided_by(policy: ActingPolicy, seen: SeenTask, pod: PodObject) -> SeenTask
             return replace(seen, stage="over", ended="deleted")
         waits = ours and not set(found.gates) - {policy.gate}
         return replace(seen, stage="waiting" if waits else "gated")
+    if not is_ours(found, policy):
+        return replace(seen, ask=replace(seen.ask, allow_preemption=False))
     if seen.leaving is not None and found.marked and not terminating:
         return replace(seen, leaving=None)
     return seen
+
+
+def is_ours(pod: PodFound, policy: ActingPolicy) -> bool:
+    """Tell whether a pod is one that the log decides, and not one that another scheduler answers for."""
+    return pod.scheduler == policy.scheduler or pod.decided
