@@ -52,6 +52,10 @@ COMMANDS = {
     "status": ("evsched.cli.status:status", "Show what the scheduler knows now."),
     "explain": ("evsched.cli.explain:explain", "Why something waits, had to go, or was spared."),
     "whatif": ("evsched.cli.whatif:whatif", "What another configuration would have changed."),
+    "forecast": (
+        "evsched.cli.forecast:forecast",
+        "How long an ask, or what waits in a queue, will still wait.",
+    ),
     "shadow": (
         "evsched.cli.shadow:app",
         "Compare evsched with the scheduler of a recorded cluster.",

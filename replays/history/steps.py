@@ -16,6 +16,8 @@ from evsched.core import snapshot
 from evsched.core.engine import Engine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from events.chain import RecordedStep
 
 INPUTS = frozenset(v.AnyInput.__args__)
@@ -72,11 +74,17 @@ def note(engine: Engine, step: RecordedStep) -> tuple[v.AnyEvent, ...] | None:
     return None
 
 
+def copier(engine: Engine) -> Callable[[], Engine]:
+    """Return a function that makes an engine with a state of its own, equal to what this one has now."""
+    time = engine.state.time
+    data = snapshot.encode(engine.state)
+    return lambda: Engine(snapshot.decode(data, time))
+
+
 def copies(engine: Engine, count: int) -> list[Engine]:
     """Return so many engines with states of their own, each equal to that of the other engine."""
-    state = engine.state
-    data = snapshot.encode(state)
-    return [Engine(snapshot.decode(data, state.time)) for _ in range(count)]
+    again = copier(engine)
+    return [again() for _ in range(count)]
 
 
 def copy(engine: Engine) -> Engine:

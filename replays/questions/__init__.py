@@ -25,6 +25,7 @@ from replays.checking.whatif import WhatIfQuestion, what_if
 from replays.checking.worlds import WhatIfAnswer
 from replays.explaining.plan import PlanAnswer, PlanQuestion, plan
 from replays.explaining.question import ExplainAnswer, ExplainQuestion, explain
+from replays.forecasting.forecast import ForecastAnswer, ForecastQuestion, forecast
 from replays.history.at import AtAnswer, AtQuestion, at
 from replays.history.audit import AuditAnswer, AuditQuestion, audit
 from replays.history.bisect import BisectAnswer, BisectQuestion, bisect
@@ -57,6 +58,7 @@ QUESTIONS = {
     "diff": Kind(DiffQuestion, DiffAnswer, diff),
     "explain": Kind(ExplainQuestion, ExplainAnswer, explain),
     "plan": Kind(PlanQuestion, PlanAnswer, plan),
+    "forecast": Kind(ForecastQuestion, ForecastAnswer, forecast),
     "whatif": Kind(WhatIfQuestion, WhatIfAnswer, what_if),
     "bisect": Kind(BisectQuestion, BisectAnswer, bisect),
     "verify": Kind(VerifyQuestion, VerifyAnswer, verify_log),

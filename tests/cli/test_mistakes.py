@@ -103,6 +103,16 @@ MISTAKES = {
         2,
         "ask nope.yaml: No such file",
     ),
+    "a forecast of what does not wait": (
+        ["forecast", "nope", "--log", "demo.db"],
+        1,
+        "nope: neither waits nor is a queue at this moment",
+    ),
+    "a horizon that is no span": (
+        ["forecast", "nope", "--horizon", "soon", "--log", "demo.db"],
+        2,
+        "--horizon: ",
+    ),
     "proposals that are none": (["submit", "text.jsonl", "--log", "demo.db"], 2, "text.jsonl:1: "),
     "a proposal to a cluster partition that is not there": (
         ["submit", str(KUEUE.parent / "pods.jsonl"), "--partition", "2", "--log", "demo.db"],

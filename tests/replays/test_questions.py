@@ -27,6 +27,7 @@ ASKED = {
     "plan": {"ask": msgspec.to_builtins(ASK)},
     "whatif": None,
     "bisect": {"expression": "allocations > 3"},
+    "forecast": {"subject": "root.prod", "moment": {"seq": 21}, "runs": 2, "backtest": 1},
     "verify": {},
     "shadow": {"rules": 2},
     "shadow-free": {"rules": 2},
