@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from events.chain import RecordedStep
     from events.vocabulary import AnyEvent
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 KEEP_STATE_EVERY = 200_000
 """After how many events the folded state is written along."""
 FLUSH_EVERY = 50_000

@@ -1,6 +1,8 @@
 -- The read model for people and programs that know SQL: what still holds ends with NULL, times are text of ISO 8601 in UTC,
 -- amounts have a row for each resource. Rows that held for no time are left out. The comments are their reference
 -- (`projections/catalogue.py`): column, type, kind, meaning, what NULL means; `like TABLE:` takes over what a table says of columns.
+-- DuckDB parses a view and writes it anew before SQLite sees it. So each JOIN has its ON, which is no bare truth value; there is
+-- EXISTS and no IN with a SELECT; and a UNION is a view of its own.
 
 -- name: create_views()#
 CREATE VIEW v_configurations AS -- each configuration, as long as it was in force
@@ -46,10 +48,10 @@ SELECT q.queue, r.resource,
     (SELECT value FROM json_each(q.quota) WHERE key = r.resource) AS quota,
     q.from_seq, strftime('%Y-%m-%dT%H:%M:%fZ', q.from_time / 1000.0, 'unixepoch') AS from_time,
     nullif(q.to_seq, 9223372036854775807) AS to_seq, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(q.to_time, 9223372036854775807) / 1000.0, 'unixepoch') AS to_time
-FROM queues AS q JOIN resource_types AS r
+FROM queues AS q JOIN resource_types AS r ON 1 = 1
 WHERE q.to_time > q.from_time AND (
-    r.resource IN (SELECT key FROM json_each(q.guaranteed)) OR r.resource IN (SELECT key FROM json_each(q.maximum))
-    OR r.resource IN (SELECT key FROM json_each(q.nominal)) OR r.resource IN (SELECT key FROM json_each(q.quota))
+    EXISTS (SELECT 1 FROM json_each(q.guaranteed) WHERE key = r.resource) OR EXISTS (SELECT 1 FROM json_each(q.maximum) WHERE key = r.resource)
+    OR EXISTS (SELECT 1 FROM json_each(q.nominal) WHERE key = r.resource) OR EXISTS (SELECT 1 FROM json_each(q.quota) WHERE key = r.resource)
 );
 CREATE VIEW v_queue_usage AS -- what a leaf used of a resource and what waited for it, as long as its amounts stayed the same
 -- like queue_usage: queue
@@ -67,10 +69,15 @@ SELECT u.queue, r.resource,
     coalesce((SELECT value FROM json_each(u.preempting) WHERE key = r.resource), 0) AS preempting,
     u.from_seq, strftime('%Y-%m-%dT%H:%M:%fZ', u.from_time / 1000.0, 'unixepoch') AS from_time,
     nullif(u.to_seq, 9223372036854775807) AS to_seq, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(u.to_time, 9223372036854775807) / 1000.0, 'unixepoch') AS to_time
-FROM queue_usage AS u JOIN resource_types AS r
+FROM queue_usage AS u JOIN resource_types AS r ON 1 = 1
 WHERE u.to_time > u.from_time AND (
-    r.resource IN (SELECT key FROM json_each(u.usage)) OR r.resource IN (SELECT key FROM json_each(u.pending))
+    EXISTS (SELECT 1 FROM json_each(u.usage) WHERE key = r.resource) OR EXISTS (SELECT 1 FROM json_each(u.pending) WHERE key = r.resource)
 );
+CREATE VIEW v_queue_sums AS -- what a queue and all below it have, as long as it stayed the same: `v_queue_totals` with all resources in one row
+-- like queue_totals: queue, usage, pending, from_time, to_time
+SELECT queue, usage, pending, from_time, to_time FROM queue_usage
+UNION ALL
+SELECT queue, usage, pending, from_time, to_time FROM queue_totals;
 CREATE VIEW v_queue_totals AS -- what a queue and all below it used of a resource and what waited, as long as its amounts stayed the same
 -- queue TEXT id: the queue
 -- resource TEXT id: the resource
@@ -86,13 +93,9 @@ SELECT u.queue, r.resource,
     strftime('%Y-%m-%dT%H:%M:%fZ', u.from_time / 1000.0, 'unixepoch') AS from_time,
     strftime('%Y-%m-%dT%H:%M:%fZ', nullif(u.to_time, 9223372036854775807) / 1000.0, 'unixepoch') AS to_time,
     u.from_time AS from_ms, nullif(u.to_time, 9223372036854775807) AS to_ms
-FROM (
-    SELECT queue, usage, pending, from_time, to_time FROM queue_usage
-    UNION ALL
-    SELECT queue, usage, pending, from_time, to_time FROM queue_totals
-) AS u JOIN resource_types AS r
+FROM v_queue_sums AS u JOIN resource_types AS r ON 1 = 1
 WHERE u.to_time > u.from_time AND (
-    r.resource IN (SELECT key FROM json_each(u.usage)) OR r.resource IN (SELECT key FROM json_each(u.pending))
+    EXISTS (SELECT 1 FROM json_each(u.usage) WHERE key = r.resource) OR EXISTS (SELECT 1 FROM json_each(u.pending) WHERE key = r.resource)
 );
 CREATE VIEW v_user_limits AS -- each limit on users or groups in a queue
 -- like user_limits: queue, kind, name, max_applications
@@ -105,7 +108,7 @@ CREATE VIEW v_user_limits AS -- each limit on users or groups in a queue
 SELECT u.queue, u.kind, u.name, u.max_applications, r.key AS resource, r.value AS maximum,
     u.from_seq, strftime('%Y-%m-%dT%H:%M:%fZ', u.from_time / 1000.0, 'unixepoch') AS from_time,
     nullif(u.to_seq, 9223372036854775807) AS to_seq, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(u.to_time, 9223372036854775807) / 1000.0, 'unixepoch') AS to_time
-FROM user_limits AS u LEFT JOIN json_each(u.maximum) AS r WHERE u.to_time > u.from_time;
+FROM user_limits AS u LEFT JOIN json_each(u.maximum) AS r ON 1 = 1 WHERE u.to_time > u.from_time;
 CREATE VIEW v_nodes AS -- each node, as long as it stayed the same
 -- like nodes: node, labels, schedulable
 -- from_seq INTEGER seq: of the event with which it began to hold
@@ -127,7 +130,7 @@ CREATE VIEW v_node_capacity AS -- what each node had of a resource
 SELECT n.node, r.key AS resource, r.value AS amount,
     n.from_seq, strftime('%Y-%m-%dT%H:%M:%fZ', n.from_time / 1000.0, 'unixepoch') AS from_time,
     nullif(n.to_seq, 9223372036854775807) AS to_seq, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(n.to_time, 9223372036854775807) / 1000.0, 'unixepoch') AS to_time
-FROM nodes AS n JOIN json_each(n.capacity) AS r WHERE n.to_time > n.from_time;
+FROM nodes AS n JOIN json_each(n.capacity) AS r ON 1 = 1 WHERE n.to_time > n.from_time;
 CREATE VIEW v_applications AS -- each application
 -- like applications: application, queue, user, groups
 -- created TEXT timestamp: when it was created, or its oldest ask
@@ -163,7 +166,7 @@ CREATE VIEW v_ask_resources AS -- what each ask asked for of a resource
 SELECT a.ask, a.application, a.queue, r.key AS resource, r.value AS amount,
     a.from_seq, strftime('%Y-%m-%dT%H:%M:%fZ', a.from_time / 1000.0, 'unixepoch') AS from_time,
     nullif(a.to_seq, 9223372036854775807) AS to_seq, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(a.to_time, 9223372036854775807) / 1000.0, 'unixepoch') AS to_time
-FROM asks AS a JOIN json_each(a.resources) AS r;
+FROM asks AS a JOIN json_each(a.resources) AS r ON 1 = 1;
 CREATE VIEW v_allocations AS -- each allocation, one row from its beginning to its end
 -- like allocations: allocation, application, queue
 -- user TEXT text: whose it is; empty: its application was never placed
@@ -205,7 +208,7 @@ SELECT a.allocation, a.application, a.queue, a.node, r.key AS resource, r.value 
     nullif(a.to_time, 9223372036854775807) AS to_ms,
     a.from_seq, strftime('%Y-%m-%dT%H:%M:%fZ', a.from_time / 1000.0, 'unixepoch') AS from_time,
     nullif(a.to_seq, 9223372036854775807) AS to_seq, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(a.to_time, 9223372036854775807) / 1000.0, 'unixepoch') AS to_time
-FROM allocations AS a JOIN json_each(a.resources) AS r WHERE a.to_time > a.from_time;
+FROM allocations AS a JOIN json_each(a.resources) AS r ON 1 = 1 WHERE a.to_time > a.from_time;
 CREATE VIEW v_reservations AS -- each node that was kept for an ask
 -- like reservations: ask, node
 -- from_seq INTEGER seq: of the event with which it began to hold
@@ -254,7 +257,7 @@ CREATE VIEW v_victim_resources AS -- what each victim used of a resource
 -- resource TEXT id: the resource
 -- amount INTEGER amount: how much of it
 SELECT v.seq, v.number, v.allocation, v.queue, v.for_queue, v.kind, r.key AS resource, r.value AS amount
-FROM victims AS v JOIN json_each(v.resources) AS r;
+FROM victims AS v JOIN json_each(v.resources) AS r ON 1 = 1;
 CREATE VIEW v_quota_actions AS -- each act of quota enforcement
 -- like quota_actions: seq
 -- time TEXT timestamp: of the event
@@ -262,7 +265,7 @@ CREATE VIEW v_quota_actions AS -- each act of quota enforcement
 -- like quota_actions: queue, action
 -- at TEXT timestamp: when a scheduled one will fire. NULL: nothing was scheduled
 -- like quota_actions: reason, target, unmet, victims
-SELECT seq, strftime('%Y-%m-%dT%H:%M:%fZ', time / 1000.0, 'unixepoch') AS time, strftime('%Y-%m-%dT%H:%M:%fZ', due / 1000.0, 'unixepoch') AS due, queue, action, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1000.0, 'unixepoch') AS at, reason, target, unmet, victims FROM quota_actions;
+SELECT seq, strftime('%Y-%m-%dT%H:%M:%fZ', time / 1000.0, 'unixepoch') AS time, strftime('%Y-%m-%dT%H:%M:%fZ', due / 1000.0, 'unixepoch') AS due, queue, action, strftime('%Y-%m-%dT%H:%M:%fZ', "at" / 1000.0, 'unixepoch') AS "at", reason, target, unmet, victims FROM quota_actions;
 CREATE VIEW v_rejected AS -- each proposal that was refused
 -- like rejected: seq
 -- time TEXT timestamp: of the refusal
