@@ -8,6 +8,7 @@ inbox has it; its id is what makes that harmless.
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -127,6 +128,9 @@ class ClusterRecording:
             group.create_task(reflector.run())
             if kind in self._tasks:
                 self._compared.append(reflector)
+        # What was listed stays, so a collection that looks through all of it finds nothing, and would
+        # hold up every change meanwhile: 0.2 s with fifty thousand pods.
+        gc.freeze()
 
     def _kinds(self) -> Sequence[ObjectKind]:
         first = () if self._queues is None else self._queues.kinds
