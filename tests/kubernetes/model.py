@@ -241,7 +241,7 @@ def actual(nodes: list[dict[str, Any]], pods: list[dict[str, Any]]) -> dict[str,
 
 def _amounts(quantities: dict[str, str]) -> dict[str, int]:
     """Return the quantities that the tests use: whole numbers, thousandths, and powers of two."""
-    factor = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+    factor = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
     # The API server writes a whole number of thousands so.
     quantities = {
         name: f"{text[:-1]}000" if text.endswith("k") else text for name, text in quantities.items()
