@@ -249,12 +249,14 @@ class Leadership:
 
         Raises:
             LeadershipLost: Another leader's term is in force.
+            LogDamaged: The log has lost what was read or written before.
         """
         if self._over or self._busy:
             raise LeadershipLost(self.term, *self._successor())
         self._busy = True
         try:
             end = await self.log.end()
+            self._must_be_there(end)
             if end > self._seen + 1:
                 await self._read_between(end)
                 self._seen = end - 1
@@ -263,6 +265,11 @@ class Leadership:
             raise
         finally:
             self._busy = False
+
+    def _must_be_there(self, end: int) -> None:
+        """Raise PositionLost when the log ends before what was read or written."""
+        if end <= self._seen:
+            raise PositionLost(self._seen, f"the log ends at {end}")
 
     async def heartbeat(
         self, now: int, address: str = "", *, process: str = "", resigned: bool = False

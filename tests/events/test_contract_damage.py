@@ -136,6 +136,18 @@ async def test_a_lost_tail_is_found_by_who_knew_it(another_place: Callable[[], P
         await lead(log)
 
 
+async def test_a_lost_tail_is_found_by_a_leader_that_writes_nothing(
+    another_place: Callable[[], Place],
+) -> None:
+    """It looks, now and then, whether its term is in force; it need not wait for its next step."""
+    leader = await filled(another_place(), "a", "b")
+    await leader.confirm()
+    records = [record.data for record in await records_of(leader.log)]
+    leader.log = (await (await copied(another_place(), records[:-1])).open()).log
+    with pytest.raises(errors.PositionLost):
+        await leader.confirm()
+
+
 async def test_a_replaced_log_is_found_by_who_knew_the_old_one(
     another_place: Callable[[], Place],
 ) -> None:
