@@ -20,6 +20,8 @@ TIME = b'"time":1767258'
 class TailLost(Story):
     """A replica that lagged behind becomes the leader of the log: records that a heartbeat knew are gone."""
 
+    reads = False
+
     async def _ending(self) -> Outcome:
         await self._leader()
         broker = self.broker

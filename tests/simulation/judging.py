@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.simulation.checkers import answers, catching_up, liveness, memory, tasks, timers, truth
+from tests.simulation.checkers import (
+    answers,
+    catching_up,
+    liveness,
+    memory,
+    models,
+    tasks,
+    timers,
+    truth,
+)
 from tests.simulation.story import Outcome
 from tests.simulation.traffic import WEB_CORES
 
@@ -31,4 +40,6 @@ def judge(outcome: Outcome) -> list[truth.Step]:
         now = steps[-1].time + end - outcome.arrived[steps[-1].place]
         liveness.check_asks(ledger, now, WEB_CORES)
     memory.check(outcome)
+    if outcome.model is not None:
+        models.check(steps, tasks.Ledger(rooms=outcome.tenants), outcome.model)
     return steps

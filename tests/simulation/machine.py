@@ -16,6 +16,7 @@ from evsched.service.rebuilding import Snapshots
 from tests.service.virtual import START_MS
 from tests.simulation.broker import Broker, Line, SimulatedInbox, SimulatedLog
 from tests.simulation.disk import SimulatedDisk
+from tests.simulation.group import Group, Membership
 from tests.simulation.loop import Host, spawn
 
 PACE = Pace(beat=0.5, lease=2.5, checkpoint_every=25, batch=6)
@@ -52,7 +53,11 @@ class Machine:
         ever_failed: Why a process of it gave up.
     """
 
-    def __init__(self, number: int, broker: Broker, folder: Path, seed: int) -> None:
+    def __init__(
+        self, number: int, broker: Broker, folder: Path, seed: int, group: Group | None = None
+    ) -> None:
+        """Start it; ``group`` says who goes first, None: whoever comes first does."""
+        self._group, self._lives = group, 0
         self.number = number
         self.clock = SimulatedClock()
         self.dice = Random(f"machine {seed} {number}")
@@ -71,15 +76,24 @@ class Machine:
         streams = Streams(
             SimulatedLog(self._broker, self.line), SimulatedInbox(self._broker, self.line)
         )
+        self._lives += 1
+        membership = None
+        if self._group is not None:
+            name = f"machine {self.number}, life {self._lives}"
+            membership = Membership(self._group, self.line, name)
         self.member = Member(
             streams,
             BoundedClock(self.clock),
             pace=PACE,
+            assigned=lambda: membership is None or membership.own,
             snapshots=Snapshots(self._folder, SNAPSHOT_EVERY, disk=self.disk, kept=KEPT_SNAPSHOTS),
         )
         self.member._world = self._world()
         self.dead = False
         self.task = spawn(self.host, self.member.run())
+        self._belongs = None
+        if membership is not None:
+            self._belongs = spawn(self.host, membership.run(self.member.resign))
 
     def _slow(self) -> float:
         return self.dice.uniform(0, self.slow_disk_s) if self.slow_disk_s else 0.0
@@ -110,7 +124,7 @@ class Machine:
     def kill(self, *, power: bool = False) -> None:
         """End the process where it is; a loss of power also costs what the disk had not made safe."""
         self.dead = self.host.frozen = True
-        self._gone.append((self.host, self.line, self.task))
+        self._gone.append((self.host, self.line, self.task, self._belongs))
         if power:
             self.disk.lose_power()
 
@@ -137,13 +151,18 @@ class Machine:
         """End the process in order."""
         self.member.stop()
         await self.task
+        if self._belongs is not None:
+            self._belongs.cancel()
 
     async def bury(self) -> None:
         """Clean up after the processes that were killed; nothing that they do arrives anywhere."""
-        for host, line, task in self._gone:
+        for host, line, *tasks in self._gone:
             line.cut = True
-            task.cancel()
+            running = [one for one in tasks if one is not None]
+            for task in running:
+                task.cancel()
             host.thaw()
-            with suppress(asyncio.CancelledError):
-                await task
+            for task in running:
+                with suppress(asyncio.CancelledError):
+                    await task
         self._gone.clear()

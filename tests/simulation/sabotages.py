@@ -24,6 +24,7 @@ from evsched.core.timers import Timer
 from evsched.service import rebuilding, watching
 from evsched.service.environment import BoundedClock, RecordTime
 from evsched.service.leading import LeaderTerm
+from projections.read_model import ReadModel
 from tests.simulation.damage import Edited, Restored, TailLost
 from tests.simulation.story import Story
 
@@ -205,6 +206,15 @@ async def _no_beat(self, *, resigned=False):
     return 0
 
 
+def _placeless(self, at):
+    """Commit rows without the place up to which they go."""
+
+
+def _stale(self, step):
+    """Pass over what is in the file already, and leave the state as it was kept."""
+    self._loaded = step.head.frame == self._written.frame
+
+
 def _unheard(self, other):
     """Follow no other clock."""
 
@@ -239,6 +249,8 @@ SABOTAGES: dict[str, Sabotage] = {
     "a clock that is wrong at the start is believed": Sabotage(
         _put(BoundedClock, "heed", _unheard)
     ),
+    "a read model does not keep its place": Sabotage(_put(ReadModel, "_set_position", _placeless)),
+    "a read model goes on with an old state": Sabotage(_put(ReadModel, "_catch_up", _stale)),
     "a proposal is passed over": Sabotage(_put(Leadership, "append_step", _off_by_one)),
     "a proposal is read again": Sabotage(_put(Leadership, "append_step", _read_again)),
     "a proposal that comes again is not recognised": Sabotage(

@@ -21,11 +21,14 @@ from events.chain import cut_into_frames
 from events.cloudevents import InboxRecord
 from events.streams import leadership
 from evsched.service import leading, rebuilding
+from projections import read_model
 from tests.service.virtual import NothingEverHappens
 from tests.simulation.broker import Broker, Line
 from tests.simulation.checkers.found import Found
+from tests.simulation.group import Group
 from tests.simulation.loop import simulate
 from tests.simulation.machine import PACE, Machine
+from tests.simulation.reading import Reading, Row
 from tests.simulation.traffic import Enemy, Tenants
 
 FAULTS_S = 30.0
@@ -34,6 +37,12 @@ JUMP_S = 5.5
 """When clocks are set once more, after the faults; whoever leads goes on leading."""
 LEADER_WITHIN_S = 3 * PACE.lease
 STOP_S = 30.0
+GROUPED = 0.3
+"""In how many of the stories a consumer group says who goes first."""
+READS = 0.25
+"""How many of the stories have a read model beside them."""
+KEEP_STATE_EVERY = 60
+"""Events after which a read model keeps its state; a story has some hundred."""
 SMALL_FRAME_BYTES = 1500
 """In half of the stories a step is cut into frames of this size, between which machines die, too."""
 
@@ -65,6 +74,7 @@ class Outcome(NamedTuple):
         replicas: What each machine believes in the end.
         failures: Why machines gave up.
         snapshots: How many files there are.
+        model: What a read model says in the end; None: the story has none.
         tenants: Whether the traffic was that of the two tenants.
         kinds: What kinds of faults there were, and how many.
     """
@@ -80,12 +90,19 @@ class Outcome(NamedTuple):
     replicas: tuple[Replica, ...]
     failures: tuple[str, ...]
     snapshots: int
+    model: tuple[Row, ...] | None
     tenants: bool
     kinds: dict[str, int]
 
 
 class Story:
-    """See the top of this module."""
+    """See the top of this module.
+
+    Attributes:
+        reads: Whether some of these stories have a read model beside them.
+    """
+
+    reads = True
 
     def __init__(self, seed: int, folder: Path, said: list[dict[str, Any]]) -> None:
         """Prepare the story of a seed; ``said`` holds the lines of the service."""
@@ -95,6 +112,7 @@ class Story:
         self.kinds: dict[str, int] = {}
         self.clocks = self.dice.random() < 0.5
         self.enemy = self.dice.random() < 0.3
+        self.reading: Reading | None = None
 
     async def tell(self) -> Outcome:
         """Let it happen."""
@@ -106,14 +124,19 @@ class Story:
                 if not machine.dead:
                     machine.kill()
                 await machine.bury()
+            if self.reading is not None:
+                await self.reading.bury()
 
     async def _told(self) -> Outcome:
         dice, loop = self.dice, asyncio.get_running_loop()
         self.broker = broker = Broker()
+        group = Group() if Random(f"group {self.seed}").random() < GROUPED else None
         self.machines += [
-            Machine(number, broker, self.folder / str(number), self.seed)
+            Machine(number, broker, self.folder / str(number), self.seed, group)
             for number in range(dice.choice((2, 2, 3)))
         ]
+        if self.reads and Random(f"reads {self.seed}").random() < READS:
+            self.reading = Reading(broker, self.folder / "reading", self.seed)
         line = Line(Random(f"producer {self.seed}"))
         line.lose = dice.choice((0.0, 0.02, 0.2))
         self.traffic = (Enemy if self.enemy else Tenants)(dice, broker, line)
@@ -123,6 +146,8 @@ class Story:
         line.heal()
         for machine in self.machines:
             machine.heal()
+        if self.reading is not None:
+            self.reading.heal()
         return await self._ending()
 
     async def _ending(self) -> Outcome:
@@ -140,6 +165,9 @@ class Story:
             await self.traffic.answer()
         await self._agree()
         outcome = self._outcome(calm, leader_after)
+        if self.reading is not None:
+            last = max(one.member.engine.state.seq for one in self._built())
+            outcome = outcome._replace(model=await self.reading.rows(last))
         for machine in self.machines:
             await _stopped(machine)
         return outcome
@@ -153,6 +181,8 @@ class Story:
     async def _turn(self) -> None:
         dice = self.dice
         await self.traffic.turn()
+        if self.reading is not None:
+            self.reading.turn()
         if dice.random() < 0.3:
             fault = dice.choice(FAULTS)
             machine = dice.choice(self.machines)
@@ -188,6 +218,10 @@ class Story:
                 return
             await asyncio.sleep(0.05)
 
+    def _built(self) -> list[Machine]:
+        """Return the machines that have a state."""
+        return [one for one in self.machines if one.member.engine is not None]
+
     def _outcome(self, calm: float, leader_after: float | None) -> Outcome:
         broker, clock = self.broker, self.machines[0].clock
         begun = clock.now() - clock.offset_ms - round(clock.elapsed() * 1000 * (1 + clock.drift))
@@ -200,7 +234,7 @@ class Story:
             acknowledged=tuple(line["hash"] for line in self._said if line["event"] == "step"),
             calm=begun + round(calm * 1000),
             leader_after_s=leader_after,
-            replicas=tuple(_replica(one) for one in self.machines if one.member.engine is not None),
+            replicas=tuple(_replica(one) for one in self._built()),
             failures=tuple(
                 f"machine {one.number}: {one.member.failure!r}"
                 for one in self.machines
@@ -209,6 +243,7 @@ class Story:
             snapshots=max(
                 len(list((self.folder / str(one.number)).rglob("*"))) for one in self.machines
             ),
+            model=None,
             tenants=not self.traffic.hostile,
             kinds=self.kinds,
         )
@@ -332,6 +367,7 @@ def still_world(seed: int):
         with (
             patch.object(rebuilding, "time", _Ticks()),
             patch.object(leading, "own_name", lambda: ""),
+            patch.object(read_model, "KEEP_STATE_EVERY", KEEP_STATE_EVERY),
             patch.object(leading, "FEW", few),
             patch.object(leadership, "cut_into_frames", partial(cut_into_frames, limit=limit)),
             capture_logs() as said,
