@@ -48,6 +48,9 @@ Role = Literal["starting", "standby", "leading", "stopped", "failed"]
 FAULTS = 5
 """How often in a row a fault of our own is met before a member stops; a written step ends the row."""
 
+LOOKS = 10
+"""How often a standby looks whether its leader's process is there, between two looks at the heartbeats."""
+
 GOING_ON = "decision failed, going on without it"
 
 _log = structlog.get_logger(__name__)
@@ -311,12 +314,22 @@ class Member:
             while not self._stopping.is_set() and not await self._should_lead(warm):
                 if self._snapshots.overdue(warm.engine):
                     await self._snapshots.save(warm)
-                await self._pause(self._pace.beat / 2)
+                await self._rest()
                 if follower.done():
                     await follower
         finally:
             await ended(follower)
         return warm
+
+    async def _rest(self) -> None:
+        """Wait before the next look at the heartbeats, or until the leader's process is gone from this machine."""
+        seconds = self._pace.beat / 2
+        beat = self._watch.beat
+        looks = LOOKS if beat is not None and beat.process else 1
+        for _ in range(looks):
+            await self._pause(seconds / looks)
+            if self._stopping.is_set() or self._watch.gone:
+                return
 
     async def _should_lead(self, warm: Replica) -> bool:
         """Tell whether nobody leads and it is for this process to do so."""

@@ -63,6 +63,11 @@ class Watch:
             return "dead"
         return "silent" if self.age >= self._lease else "led"
 
+    @property
+    def gone(self) -> bool:
+        """Whether the process of the last heartbeat has surely ended; asks this machine alone, so it may be looked at often."""
+        return self.beat is not None and surely_gone(self.beat.process)
+
     def _nobody_leads(self, beat: Heartbeat | None, tip: Head) -> bool:
         if beat is None:
             # One that gave up before its first heartbeat left none.

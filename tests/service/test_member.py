@@ -14,6 +14,7 @@ from events.vocabulary import (
     PreemptionDecided,
     QuotaPreemptionDecided,
 )
+from evsched.service import watching
 from evsched.service.leading import Pace
 from tests.service.histories import check
 from tests.service.inputs import ask, cluster, queues
@@ -111,6 +112,23 @@ async def test_a_standby_waits_for_the_lease_of_a_leader_that_was_killed(world):
     assert PACE.lease - PACE.beat <= waited <= PACE.lease + PACE.beat
     history = await world.end()
     assert len(history.only(LeaderStarted)) == 2
+
+
+@pytest.mark.parametrize("later", [0.0, 0.08, 0.16])
+@told
+async def test_a_standby_beside_a_leader_that_is_gone_leads_at_once(world, later):
+    """Where the end of a process can be seen it is, long before the next look at the heartbeats, whenever that is."""
+    first, second = await world.start_two()
+    await world.fill()
+    await asyncio.sleep(later)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watching, "surely_gone", lambda name: bool(name) and not first.alive)
+        await first.kill()
+        killed = asyncio.get_running_loop().time()
+        await until(lambda: second.member.role == "leading")
+        waited = asyncio.get_running_loop().time() - killed
+    assert waited <= PACE.beat / 5
+    await world.end()
 
 
 @told
