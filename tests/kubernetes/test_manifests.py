@@ -58,7 +58,30 @@ def test_what_is_started_is_a_command_with_these_options(deployment):
 
 def test_the_component_that_acts_starts_a_leader_that_decides_and_an_agent_that_acts():
     """Its patches fit the base, and make commands with options that `evsched` takes."""
-    folder = FOLDER / "components" / "act"
+    made = with_component("act")
+    assert "--observe" not in made["evsched"]
+    assert made["evsched-agent"][2:4] == ["--mode", "act"]
+    (lease,) = [
+        rule["resourceNames"]
+        for rule in component("act", "Role")[0]["rules"]
+        if "resourceNames" in rule
+    ]
+    assert f"--lease=evsched/{lease[0]}" in made["evsched-agent"]
+
+
+@pytest.mark.parametrize("name", ["kueue", "yunikorn"])
+def test_a_component_that_records_more_names_the_namespace_whose_configmap_it_may_read(name):
+    """Its option is one that the agent takes, and its rights are to list and watch, nothing else."""
+    made = with_component(name)
+    (role,) = component(name, "Role")
+    assert made["evsched-agent"][-1] == f"--{name}={role['metadata']['namespace']}"
+    for one in component(name, "Role", "ClusterRole"):
+        assert [rule["verbs"] for rule in one["rules"]] == [["list", "watch"]]
+
+
+def with_component(name):
+    """Return what each Deployment of the base is started with where a component is added."""
+    folder = FOLDER / "components" / name
     patches = yaml.safe_load((folder / "kustomization.yaml").read_text())["patches"]
     base = {one["metadata"]["name"]: one for one in manifests("Deployment")}
     made = {}
@@ -69,14 +92,7 @@ def test_the_component_that_acts_starts_a_leader_that_decides_and_an_agent_that_
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         made[one["target"]["name"]] = container["args"]
         test_what_is_started_is_a_command_with_these_options(deployment)
-    assert "--observe" not in made["evsched"]
-    assert made["evsched-agent"][2:4] == ["--mode", "act"]
-    (lease,) = [
-        rule["resourceNames"]
-        for rule in component("act", "Role")[0]["rules"]
-        if "resourceNames" in rule
-    ]
-    assert f"--lease=evsched/{lease[0]}" in made["evsched-agent"]
+    return made
 
 
 def patched(document, step):

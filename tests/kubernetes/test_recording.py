@@ -16,6 +16,7 @@ from events.vocabulary import (
 from evsched.agents.kubernetes.yunikorn import YunikornQueues
 from evsched.config import load_texts
 from tests.kubernetes.cut import Cut
+from tests.kubernetes.manifests import component, path_of
 from tests.kubernetes.workload import node_body, pod_body, replica_set
 from tests.kubernetes.world import NODES, World
 
@@ -235,15 +236,16 @@ partitions:
 
 async def test_the_queues_of_yunikorn_are_the_log_s_and_each_version_is_applied(world):
     """The ConfigMap comes before the pods; a new version is applied, one with a fault is not, and a pod is where it says."""
-    queues = YunikornQueues(
-        world.namespace, lambda text: load_texts([("q", text)]).configurations[0]
-    )
-    maps = f"/api/v1/namespaces/{world.namespace}/configmaps"
+    for one in [{"kind": "Namespace", "metadata": {"name": "yunikorn"}}, *component("yunikorn")]:
+        await world.do("create", path_of(one), one)
+    queues = YunikornQueues("yunikorn", lambda text: load_texts([("q", text)]).configurations[0])
+    maps = "/api/v1/namespaces/yunikorn/configmaps"
     await world.do("create", maps, config_map(QUEUES % 4))
     pod = pod_body("web-0")
     pod["metadata"]["labels"] |= {"queue": "root.web", "applicationId": "shop"}
     await world.do("create", f"/api/v1/namespaces/{world.namespace}/pods", pod)
-    await world.record(world.plane.kubeconfig, queues)
+    # With the rights that the component gives, and no others.
+    await world.record(world.plane.agent, queues)
     await world.observer.until(lambda: world.observer.engine.state.asks)
     assert world.observer.engine.state.applications["shop"].leaf.path == "root.web"
     await world.do("patch", f"{maps}/yunikorn-configs", {"data": {"queues.yaml": "partitions: 7"}})
@@ -254,6 +256,7 @@ async def test_the_queues_of_yunikorn_are_the_log_s_and_each_version_is_applied(
     assert last.document == QUEUES % 8
     assert last.configuration.root.queues[0].maximum == {"vcore": 8000}
     assert world.said(InputRejected) == []
+    await world.do("delete", "/api/v1/namespaces/yunikorn")
 
 
 def config_map(text):
