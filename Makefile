@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-kubernetes lint format types arch bench recordings fuzz twins simulate rolling brokers audit release lock vendor pictures clean distclean
+.PHONY: help setup demo test test-kubernetes lint format types arch bench recordings fuzz twins simulate rolling brokers audit release lock vendor page-large pictures clean distclean
 
 # The first interpreter on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -121,6 +121,10 @@ lock: $(LOCKER) ## Pin all dependencies with hashes: requirements.lock and requi
 
 vendor: $(READY) ## Fetch the JavaScript of the page anew from npm, with hashes and licences
 	$(BIN)/python -m scripts.vendor
+
+# The log of a million events is made once and kept in build/large.
+page-large: $(READY) ## Measure what the page takes in a browser over a log of a million events
+	$(BIN)/python -m benchmarks page
 
 pictures: $(READY) ## Take the pictures of the page anew, over the log of the demo (docs/pictures)
 	$(BIN)/python -m scripts.pictures

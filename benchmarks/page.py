@@ -44,7 +44,7 @@ VIEWS, DRAGGED, LISTED = 12, 120, 20
 FIRST_MS, REDRAW_MS = 1000.0, 100.0
 
 LISTS = {
-    "queues": "?",
+    "queues and nodes": "?",
     "nodes": "?tab=nodes",
     "applications": "?tab=applications",
     "asks": "?tab=asks",

@@ -7,7 +7,9 @@ import { refuse, signed } from "./token.js";
 const KEPT = 400;
 const LINES = "application/x-ndjson";
 const UNKNOWN = 401;
+const TIMES = 10_000;
 const kept = new Map();
+const times = new Map();
 
 /** How many questions are under way. */
 export const asking = signal(0);
@@ -68,8 +70,21 @@ function read(path, response, text) {
     return lines;
   }
   const answer = parse(text);
+  if (Number.isInteger(answer?.seq) && Number.isInteger(answer.time)) note(answer);
   if ((response.headers.get("cache-control") ?? "").includes("immutable")) keep(path, answer);
   return answer;
+}
+
+/** The last answer that said at which time its seq was: drawn anew by whoever shows times. */
+export const timed = signal(null);
+
+/** The time of a seq (ms) as any answer so far said it; undefined: none did. */
+export const timeOf = (seq) => times.get(seq);
+
+function note({ seq, time }) {
+  if (times.size > TIMES) times.clear();
+  times.set(seq, time);
+  timed.value = seq;
 }
 
 function problem(text) {

@@ -11,7 +11,9 @@ import { At, Fault, Nothing, selected } from "./parts.js";
 import * as routes from "./routes.js";
 import { Table } from "./table.js";
 
-const PAGE = 1000;
+/** Rows of the first page, and where a list is narrowed: what is not loaded cannot be found. */
+const PAGE = 250;
+const NARROWED = 1000;
 
 export const TABS = [
   ["overview", () => "Overview"], ["nodes", () => "Nodes"], ["applications", () => "Applications"],
@@ -65,7 +67,7 @@ export const tabsOf = (said) => TABS.filter(([name]) => name !== "nodes" || !sai
 export function List({ tab, said }) {
   const picked = selected(focus.value.sel);
   const below = picked?.kind === "queue" && ["applications", "asks", "allocations"].includes(tab) ? picked.id : null;
-  const found = useRows(seq.value === null ? null : routes.rows(seq.value, tab, PAGE, { queue: below }));
+  const found = useRows(seq.value === null ? null : routes.rows(seq.value, tab, focus.value.q ? NARROWED : PAGE, { queue: below }));
   const q = focus.value.q?.toLowerCase();
   const rows = useMemo(() => (q ? found.rows.filter((row) => matches(row, q)) : found.rows), [found.rows, q]);
   const columns = useMemo(() => columnsOf(tab, said, found.time ?? 0), [tab, said, found.time]);

@@ -4,7 +4,7 @@
 import { html } from "./vendor/htm-preact.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-hooks.js";
 import { signal } from "./vendor/signals.js";
-import { ask, useAnswer } from "./api.js";
+import { ask, timeOf, timed, useAnswer } from "./api.js";
 import { colours, theme } from "./device.js";
 import { focus, go, head, live, seq } from "./focus.js";
 import { isMoment, length, rfc3339, shown } from "./moments.js";
@@ -12,6 +12,7 @@ import { decision } from "./steps.js";
 import { rows, timeline } from "./routes.js";
 
 const PLAY_MS = 700;
+const LATE_MS = 150;
 
 /** Whether the page walks from decision to decision by itself. */
 export const playing = signal(false);
@@ -110,13 +111,22 @@ function Typed({ at }) {
   </form>`;
 }
 
-/** The time of a seq; that of the end is known, others come with any answer about them. */
+/** The time of a seq; that of the end is known, others come with whatever the view asks about them. */
 function useTime(at) {
-  const ended = head.value.seq === at;
-  const { answer, current } = useAnswer(ended || at === 0 ? null : rows(at, "timers", 1));
-  if (ended) return head.value.time;
+  const [late, setLate] = useState(null);
+  const last = useRef(null);
+  void timed.value; // an answer that comes may say it
+  const known = head.value.seq === at ? head.value.time : timeOf(at);
+  const wanted = at > 0 && !known;
+  useEffect(() => {
+    // No view may ask about this place at all: then the bar does.
+    const owed = wanted ? setTimeout(() => setLate(at), LATE_MS) : 0;
+    return () => clearTimeout(owed);
+  }, [at, wanted]);
+  useAnswer(wanted && late === at ? rows(at, "timers", 1) : null);
   if (at === 0) return null;
-  return current && answer ? answer.time : (answer?.time ?? null);
+  last.current = known || last.current;
+  return last.current;
 }
 
 /** Start or stop walking; at the end of the log there is nothing to walk to. */

@@ -19,7 +19,7 @@ from replays.history.moments import Moment, format_time
 from replays.history.rebuild import History
 from replays.history.rows import document
 from tests.api.histories import histories, kueue, trees, yunikorn
-from tests.api.served import serving, serving_steps
+from tests.api.served import kept, serving, serving_steps
 from tests.examples import examples
 from tests.replays.logs import read, sealed, story, taken, written
 
@@ -103,20 +103,23 @@ async def test_what_belongs_to_a_seq_may_be_kept_for_ever(tmp_path):
 
 
 async def test_an_etag_outlives_the_server_and_its_files(tmp_path):
-    """The same bytes after a restart, and after read model and snapshots were made anew."""
-    addresses = [f"/v1/at/{seq}/{view}" for seq in (7, 21, 35) for view in VIEW_NAMES]
-    url = f"sqlite://{tmp_path / 'log.db'}"
+    """The same bytes after a restart, with read model and snapshots made anew, and over a log that was exported and imported."""
+    addresses = [f"/v1/at/{seq}/{view}" for seq in (7, 21, 35) for view in (*VIEW_NAMES, "loads")]
+    url, copy = (f"sqlite://{tmp_path / name}" for name in ("log.db", "copy.db"))
+    await kept(sealed(story()), url)
+    for command in (
+        ["export", str(tmp_path / "log.jsonl"), "--log", url],
+        ["import", str(tmp_path / "log.jsonl"), "--log", copy],
+    ):
+        assert await asyncio.to_thread(run, ["log", *command]) == 0
     seen = []
-    for attempt in ("first", "first", "anew"):
+    for attempt, log in (("first", url), ("first", url), ("anew", url), ("copy", copy)):
         folder = tmp_path / attempt
         folder.mkdir(exist_ok=True)
-        if not seen:
-            async with serving_steps(story(), tmp_path):
-                pass
-        async with serving(url, folder) as client:
+        async with serving(log, folder) as client:
             answers = [await client.get(address) for address in addresses]
         seen.append([(one.headers["etag"], one.content) for one in answers])
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1] == seen[2] == seen[3]
 
 
 async def test_columns_of_nodes_belong_to_a_seq_too(tmp_path):

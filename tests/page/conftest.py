@@ -101,6 +101,26 @@ def visit(browser):
         one.end()
 
 
+@pytest.fixture(scope="module")
+def tab(browser, demo):
+    """Return a tab over the demo's log that the tests of a module share: the modules of the page are fetched once."""
+    one = Visit(browser, demo, {})
+    yield one
+    one.end()
+
+
+@pytest.fixture
+def on_demo(tab, demo):
+    """Return a function that opens a place of the demo's log in the shared tab; what goes wrong fails the test at its end."""
+
+    def opened(query: str = "") -> Visit:
+        tab.go(demo + query)
+        return tab
+
+    yield opened
+    tab.check()
+
+
 @pytest.fixture
 def thread():
     """Return a function that calls another one in a thread of its own: that of the test runs the event loop of the browser."""

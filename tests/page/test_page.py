@@ -29,10 +29,10 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_every_view_shows_the_demo_without_a_fault(demo, visit, name):
+def test_every_view_shows_the_demo_without_a_fault(on_demo, name):
     """What it is about is there; no error on the console, no request to elsewhere, nothing serious for axe."""
     query, expected = VIEWS[name]
-    one = visit(demo + query)
+    one = on_demo(query)
     one.page.locator("main").get_by_text(expected).filter(visible=True).first.wait_for()
     assert one.inaccessible() == []
 
@@ -56,9 +56,9 @@ def shown(row):
             amount(row["maximum"]), str(row["pending_asks"])]  # fmt: skip
 
 
-def test_dragging_the_time_bar_shows_what_at_shows(demo, demo_log, visit, capsys, thread):
+def test_dragging_the_time_bar_shows_what_at_shows(on_demo, demo_log, capsys, thread):
     """Over the whole log, by mouse: at every place the table has the figures of `evsched at --json`."""
-    one = visit(f"{demo}?at=0")
+    one = on_demo("?at=0")
     slider = one.page.get_by_role("slider")
     box = slider.bounding_box()
     one.page.mouse.move(box["x"] + 9, box["y"] + box["height"] / 2)
@@ -82,9 +82,9 @@ def test_dragging_the_time_bar_shows_what_at_shows(demo, demo_log, visit, capsys
     one.page.wait_for_url(f"**at={seen[-1]}")
 
 
-def test_keys_step_through_events_and_decisions(demo, visit):
+def test_keys_step_through_events_and_decisions(on_demo):
     """The address follows: an event on, a decision back and on, live again."""
-    one = visit(f"{demo}?at=18")
+    one = on_demo("?at=18")
     place = one.page.get_by_role("slider")
     for key, seq in ((".", 19), ("]", 20), ("]", 21), ("[", 20), (",", 19), ("[", 17)):
         one.page.locator("main").press(key)
@@ -97,9 +97,9 @@ def test_keys_step_through_events_and_decisions(demo, visit):
     one.at(17)
 
 
-def test_a_moment_that_is_typed_becomes_an_address_that_stays(demo, visit):
+def test_a_moment_that_is_typed_becomes_an_address_that_stays(on_demo):
     """A time, time before the end, and what is no moment, which is refused with what was expected."""
-    one = visit(demo)
+    one = on_demo()
     entry = one.page.get_by_label("Moment")
     for typed, seq in (("2026-01-01T09:01:40Z", 34), ("-35s", 36), ("7", 7)):
         entry.fill(typed)
@@ -111,17 +111,17 @@ def test_a_moment_that_is_typed_becomes_an_address_that_stays(demo, visit):
     assert "expected a seq" in one.page.get_by_role("alert").text_content()
 
 
-def test_since_when_finds_the_event(demo, visit):
+def test_since_when_finds_the_event(on_demo):
     """The maximum of web, lowered between two moments, has its value since the configuration at event 32."""
-    one = visit(f"{demo}?view=difference&from=30&at=41&q=root.web")
+    one = on_demo("?view=difference&from=30&at=41&q=root.web")
     row = one.page.locator("tr", has_text="maximum")
     row.get_by_role("button", name="since when?").click()
     row.get_by_text("since 32 ConfigurationApplied").wait_for()
 
 
-def test_a_row_leads_from_list_to_reason(demo, visit):
+def test_a_row_leads_from_list_to_reason(on_demo):
     """From the evictions to why one was evicted, at the moment of the decision, by keyboard alone."""
-    one = visit(f"{demo}?view=preemptions")
+    one = on_demo("?view=preemptions")
     table = one.page.get_by_role("grid", name="Evictions")
     table.focus()
     table.press("ArrowDown")

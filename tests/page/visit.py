@@ -80,6 +80,10 @@ class Visit:
     def end(self) -> None:
         """Close the tab; fail on what went wrong. A server that stops must stop after that."""
         self._context.close()
+        self.check()
+
+    def check(self) -> None:
+        """Fail on what went wrong since this was asked last."""
         wrong, self.wrong = self.wrong, []
         assert not wrong, "\n".join(wrong)
 
