@@ -344,6 +344,17 @@ def test_what_counts_of_a_running_pod_is_told_anew_when_it_changes(model, change
     )
 
 
+def test_a_pod_that_is_being_evicted_does_not_end_because_its_labels_change(model):
+    """Its end would say that it had left; the log ends it when it has."""
+    model.create_pod("a")
+    model.bind("a", "n1")
+    model.change_pod("a", status=PREEMPTED)
+    model.settle()
+    model.change_pod("a", meta={"labels": {"role": "leader"}})
+    model.settle()
+    assert said(model, EvictionObserved, AllocationReleased) == ["EvictionObserved"]
+
+
 def test_what_the_log_refuses_twice_is_stuck_until_a_configuration_comes(model):
     """A pod that names a queue of no configuration is refused, tried once more, and then left until there is one."""
     model.create_pod("a")

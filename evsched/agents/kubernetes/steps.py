@@ -89,6 +89,9 @@ def _differs(known: TaskFacts, seen: SeenTask) -> bool:
     if seen.podsets and not known.runs:
         # A Workload may be admitted with less than it asked for; the binding says with how much.
         return False
+    if known.leaving and known.amounts == amounts_of(seen.ask, seen.podsets):
+        # Its end would say that it has left, and its room may be promised to another.
+        return False
     return known.amounts != amounts_of(seen.ask, seen.podsets) or known.rest != rest_of(seen.ask)
 
 
