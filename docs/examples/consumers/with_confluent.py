@@ -7,8 +7,15 @@ import json
 import os
 import sys
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from steps import Steps
+
+# The log no longer has the next frame, or may not be read.
+LOST = {
+    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+}
 
 
 def resume(path):
@@ -39,8 +46,12 @@ def main(bootstrap, name, path, partition=0):
         message = consumer.poll(1.0)
         if message is None:
             continue
-        if message.error():
-            raise KafkaException(message.error())
+        error = message.error()
+        if error is not None:
+            if error.fatal() or error.code() in LOST:
+                raise KafkaException(error)
+            print(error, file=sys.stderr)  # the client connects and asks again by itself
+            continue
         step = steps.take(message.offset(), message.value())
         if step is None:
             continue
