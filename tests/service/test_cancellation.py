@@ -91,3 +91,31 @@ def test_what_a_task_raised_is_raised(fails):
             await ended(task)
 
     simulate(story())
+
+
+async def test_a_fault_of_its_own_task_does_not_take_the_place_of_a_cancellation():
+    """Who is cancelled ends, whatever a task of its own raises when it is ended; who is not is told of it."""
+
+    async def faulty():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            raise ConnectionError
+
+    async def cancelled():
+        own = asyncio.create_task(faulty())
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await ended(own)
+
+    task = asyncio.create_task(cancelled())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    own = asyncio.create_task(faulty())
+    await asyncio.sleep(0)
+    with pytest.raises(ConnectionError):
+        await ended(own)
