@@ -30,6 +30,10 @@ class InMemory:
         self._api = StandInApi()
         self.namespace = "default"
 
+    def moment(self):
+        """Return the time of its requests."""
+        return MOMENT
+
     async def send(self, request):
         """Return its answer."""
         return self._api.answer(request)
@@ -63,7 +67,7 @@ async def hold_the_conversation(server):
 
     async def about(name, kind, expected, **more):
         action = kind(task=f"n/{name}", pod=pods[name], seq=7, **more)
-        found = verdict_of(action, await server.send(action.request(MOMENT)))
+        found = verdict_of(action, await server.send(action.request(server.moment())))
         assert found.verdict == expected, (name, kind.__name__, found.said)
         return found
 
