@@ -107,16 +107,18 @@ def _write(answer: ShadowAnswer) -> None:
         writer.writerow([printable(one) if isinstance(one, str) else one for one in values])
 
 
+def headline(same: int, compared: int, things: str) -> str:
+    """Return how much agrees, as a sentence; ``compared`` is more than 0."""
+    share = 1000 * same // compared
+    return f"{same} of {counted(compared, things)} are the same ({share // 10}.{share % 10} %)."
+
+
 def _print(answer: ShadowAnswer) -> None:
     """Show the headline, both sides, and the differences."""
     if not answer.compared:
         say(f"no decision of another scheduler in {counted(answer.steps, 'steps')}")
         return
-    share = 1000 * answer.same // answer.compared
-    tell(
-        f"{answer.same} of {counted(answer.compared, 'decisions')} are the same"
-        f" ({share // 10}.{share % 10} %)."
-    )
+    tell(headline(answer.same, answer.compared, "decisions"))
     console = paper()
     console.table(_sides(answer))
     tell(f"Below guarantee in the cluster (amount x hours): {amount_hours(answer.unmet)}.")

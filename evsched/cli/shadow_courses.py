@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evsched.cli.answers import paper, printable, say, tell
 from evsched.cli.cells import amount_hours, counted
+from evsched.cli.shadow import headline
 from replays.checking.ledger import QueueFigures
 from replays.history.moments import format_time
 from replays.wording import decided
@@ -39,11 +40,7 @@ def show(answer: FreeAnswer) -> None:
     if not answer.compared:
         say(f"nothing was bound or evicted in {counted(answer.steps, 'steps')}")
         return
-    share = 1000 * answer.same // answer.compared
-    tell(
-        f"{answer.same} of {counted(answer.compared, 'outcomes')} are the same"
-        f" ({share // 10}.{share % 10} %)."
-    )
+    tell(headline(answer.same, answer.compared, "outcomes"))
     console = paper()
     console.table(_figures(answer))
     different = [row for row in answer.rows if row.verdict != "same"]

@@ -29,6 +29,19 @@ def control_plane() -> Iterator[object]:
         plane.stop()
 
 
+@pytest.fixture
+async def world(control_plane):
+    """Return a world with three nodes that nothing records yet."""
+    from tests.kubernetes.world import World  # noqa: PLC0415 - as above
+
+    made = World(control_plane)
+    try:
+        await made.open(nodes=3)
+        yield made
+    finally:
+        await made.close()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out, on a cluster that is given, the tests that stop its API server or cut the way to it."""
     if not os.environ.get(GIVEN):

@@ -18,20 +18,9 @@ from evsched.config import load_texts
 from tests.kubernetes.cut import Cut
 from tests.kubernetes.manifests import component, path_of
 from tests.kubernetes.workload import node_body, pod_body, replica_set
-from tests.kubernetes.world import NODES, World
+from tests.kubernetes.world import NODES
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-async def world(control_plane):
-    """Return a world with three nodes that nothing records yet."""
-    made = World(control_plane)
-    try:
-        await made.open(nodes=3)
-        yield made
-    finally:
-        await made.close()
 
 
 async def fill(world, replicas=12):

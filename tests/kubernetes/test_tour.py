@@ -13,7 +13,6 @@ from events.errors import StreamMissing
 from events.streams import open_streams
 from events.streams.reading import read_steps
 from tests.kubernetes.workload import pod_body
-from tests.kubernetes.world import World
 from tests.service.running import EVSCHED, Running
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
@@ -45,17 +44,6 @@ async def until(url, kind, count):
         if await logged(url, kind) >= count:
             return
         await asyncio.sleep(0.1)
-
-
-@pytest.fixture
-async def world(control_plane):
-    """Return a world with three nodes."""
-    made = World(control_plane)
-    try:
-        await made.open(nodes=3)
-        yield made
-    finally:
-        await made.close()
 
 
 async def test_every_command_of_the_tour_answers(world, tmp_path):
